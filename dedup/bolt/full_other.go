@@ -1,0 +1,5 @@
+//go:build !windows
+
+package bolt
+
+var platformFull []error

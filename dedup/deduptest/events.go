@@ -1,0 +1,56 @@
+package deduptest
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/einlass/einlass/dedup"
+)
+
+// Start is when the suites' time begins.
+var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Lease is what the suites reserve for.
+const Lease = time.Minute
+
+// Event is the identity of a delivery with this id and body.
+func Event(id, body string) dedup.Identity {
+	digest := dedup.Digest(sha256.Sum256([]byte(body)))
+	return dedup.Identity{
+		Key:  dedup.Key{Source: "shop", Event: id},
+		Type: "order.created", Digest: digest, Fingerprint: digest,
+	}
+}
+
+// Guarded is Event for a source with a replay guard.
+func Guarded(id, body string) dedup.Identity {
+	e := Event(id, body)
+	e.Guard = true
+	return e
+}
+
+// Reserve is a reservation of the event, some time after Start.
+func Reserve(id dedup.Identity, after time.Duration, policy dedup.InDoubtPolicy) dedup.Reserve {
+	return dedup.Reserve{
+		Identity: id, At: Start.Add(after), Lease: Lease, InDoubt: policy,
+		Owner: [16]byte{1}, TokenHash: dedup.HashToken(id.Event + after.String()),
+	}
+}
+
+// Finish is the end of an attempt. Its answer tells the attempt.
+func Finish(key dedup.Key, attempt uint64, outcome dedup.Outcome, after time.Duration) dedup.Finish {
+	f := dedup.Finish{Key: key, Attempt: attempt, Outcome: outcome, At: Start.Add(after)}
+	if outcome != dedup.Abort {
+		f.Answer, f.Learned = Answer(attempt), dedup.LearnedResponse
+	}
+	return f
+}
+
+// Answer is an answer that tells the attempt it is of.
+func Answer(attempt uint64) dedup.Answer {
+	return dedup.Answer{
+		Status: 201,
+		Header: []dedup.Field{{Name: "Content-Type", Value: "text/plain"}, {Name: "X-Empty"}},
+		Body:   []byte(time.UnixMilli(int64(attempt)).UTC().String()),
+	}
+}

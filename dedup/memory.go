@@ -1,0 +1,95 @@
+package dedup
+
+import (
+	"context"
+	"sync"
+)
+
+// Memory is a [Store] that forgets everything when the process ends: the reference that other stores are compared
+// with, and a quick one for tests.
+type Memory struct {
+	mu       sync.Mutex // guards all below
+	receipts map[[16]byte]Receipt
+	guard    map[[16]byte][16]byte // GuardHash to the receipt's key
+	stats    Stats
+	closed   bool
+}
+
+// NewMemory makes an empty store.
+func NewMemory() *Memory {
+	return &Memory{receipts: map[[16]byte]Receipt{}, guard: map[[16]byte][16]byte{}}
+}
+
+// Lookup implements [Store].
+func (m *Memory) Lookup(ctx context.Context, id Identity) (Receipt, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return Receipt{}, false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return Receipt{}, false, ErrClosed
+	}
+	_, r, found := m.load(id)
+	return r.clone(), found, nil
+}
+
+// Apply implements [Store].
+func (m *Memory) Apply(ctx context.Context, t Transition) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, NotWritten(err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return Result{}, NotWritten(ErrClosed)
+	}
+	m.stats.Transitions++
+	m.stats.Groups++
+	id := t.Of()
+	key, cur, found := m.load(id)
+	next, write, res, err := Step(t, cur, found)
+	if err != nil {
+		return Result{}, err
+	}
+	if write {
+		m.stats.Commits++
+		if found {
+			m.stats.Receipts[cur.State]--
+		}
+		m.stats.Receipts[next.State]++
+		m.receipts[key] = next.clone()
+		if _, known := m.guard[GuardHash(id.Source, id.Digest)]; id.Guard && !known {
+			m.guard[GuardHash(id.Source, id.Digest)] = key
+		}
+	}
+	res.Receipt = res.Receipt.clone()
+	return res, nil
+}
+
+// load finds the receipt of an event and the key it is, or would be, kept under.
+func (m *Memory) load(id Identity) ([16]byte, Receipt, bool) {
+	key := id.Hash()
+	if r, found := m.receipts[key]; found || !id.Guard {
+		return key, r, found
+	}
+	if first, known := m.guard[GuardHash(id.Source, id.Digest)]; known {
+		return first, m.receipts[first], true
+	}
+	return key, Receipt{}, false
+}
+
+// Stats implements [Store].
+func (m *Memory) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stats
+}
+
+// Close implements [Store].
+func (m *Memory) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}

@@ -1,0 +1,106 @@
+package dedup
+
+import "time"
+
+// InDoubtPolicy is what becomes of an attempt whose end nobody saw, once its lease is over.
+type InDoubtPolicy uint8
+
+// The policies. (Ask, the outcome question, will join them.)
+const (
+	Redeliver     InDoubtPolicy = iota // forward again, flagged in doubt (T7)
+	HoldForPerson                      // 503 until a person resolves it (T8)
+)
+
+// Reserve makes a delivery the event's attempt, if the event's state allows one: T1, T2, T7, and T8 where the
+// policy says so. Only the process that knows that no attempt of the event is running in it may submit one: a
+// receipt that is reserved counts as in doubt here.
+type Reserve struct {
+	Identity  Identity
+	At        time.Time
+	Lease     time.Duration
+	InDoubt   InDoubtPolicy
+	Owner     [16]byte // process that reserves
+	TokenHash [16]byte // of the new attempt's token
+}
+
+// Of is the event as the delivery names it.
+func (t Reserve) Of() Identity { return t.Identity }
+
+func (t Reserve) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
+	id := t.Identity.normal()
+	if !found {
+		first := Receipt{
+			Key: id.Key, Type: id.Type, Digest: id.Digest, Fingerprint: id.Fingerprint,
+			FirstSeen: stamp(t.At),
+		}
+		return t.reserve(first) // T1
+	}
+	if !id.sameContent(cur.Digest, cur.Fingerprint) {
+		return unchanged(Conflict, cur) // I5: the first content stands, in every state
+	}
+	switch cur.State {
+	case StateOpen:
+		return t.reserve(cur) // T2
+	case StateReserved:
+		return t.inDoubt(cur)
+	case StateCommitted, StateRejected:
+		return unchanged(Replay, cur)
+	case StateHeld:
+		return unchanged(Held, cur)
+	default: // queued, dead: the inbox delivers these, never a delivery
+		return refused(t, cur, ErrNotAllowed)
+	}
+}
+
+// inDoubt decides about a reservation whose attempt does not run here: its process is gone, or its end was not
+// seen. While the lease runs, the app may still be at work.
+func (t Reserve) inDoubt(cur Receipt) (Receipt, bool, Result, error) {
+	switch {
+	case t.At.Before(cur.Lease):
+		return unchanged(InDoubt, cur)
+	case t.InDoubt == Redeliver:
+		cur.InDoubtBefore = true
+		return t.reserve(cur) // T7
+	default: // HoldForPerson, and any policy this version does not know: never a silent second attempt
+		cur.State = StateHeld
+		cur.InDoubtBefore = true
+		return changed(Held, cur, t.At) // T8
+	}
+}
+
+// reserve adds an attempt. Its number grows over the last one and, where the clock allows, over any number that a
+// store restored from a backup has forgotten (C9 of the protocol notes).
+func (t Reserve) reserve(r Receipt) (Receipt, bool, Result, error) {
+	r.State = StateReserved
+	r.Attempt = max(r.Attempt+1, uint64(max(t.At.UnixMilli(), 0)))
+	r.Attempts++
+	r.Owner = t.Owner
+	r.Lease = stamp(t.At.Add(t.Lease))
+	kept := r.Tokens[max(0, len(r.Tokens)-(MaxTokens-1)):]
+	r.Tokens = append(append(make([]AttemptToken, 0, len(kept)+1), kept...), AttemptToken{r.Attempt, t.TokenHash})
+	return changed(Forward, r, t.At)
+}
+
+// Hold sets an event aside for a person, once its lease is over (T8). Held already: nothing happens.
+type Hold struct {
+	Key Key
+	At  time.Time
+}
+
+// Of is the event.
+func (t Hold) Of() Identity { return Identity{Key: t.Key} }
+
+func (t Hold) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
+	switch {
+	case !found:
+		return refused(t, cur, ErrUnknownEvent)
+	case cur.State == StateHeld:
+		return unchanged(Held, cur)
+	case cur.State == StateReserved && !t.At.Before(cur.Lease):
+		cur.State = StateHeld
+		cur.InDoubtBefore = true
+		return changed(Held, cur, t.At)
+	default:
+		return refused(t, cur, ErrNotAllowed)
+	}
+}

@@ -1,0 +1,147 @@
+package dedup
+
+import (
+	"context"
+	"sync"
+)
+
+// flight is a delivery that is the attempt of its event in this process, or is about to become it.
+type flight struct {
+	decided chan struct{} // closed once it is known whether the reservation has made it the attempt
+	done    chan struct{} // closed once it is over, its outcome durable (or known to be unknown)
+
+	// Written before decided is closed, read after.
+	running bool    // it became the attempt
+	receipt Receipt // then: as reserved
+
+	places []place // where it is registered; guarded by flights.mu
+}
+
+// place is what a flight is found under: its event, and for a guarded source also its content, because two
+// deliveries with different ids and the same content may be one event before either has a receipt.
+type place struct {
+	guard bool
+	hash  [16]byte
+}
+
+// flights are the flights of this process. A flight is registered before its reservation is submitted and ends
+// after its outcome is durable, so an event whose attempt runs here is always found: in the store's answer, here,
+// or in both.
+type flights struct {
+	mu      sync.Mutex        // guards all below
+	byPlace map[place]*flight // every flight that has not ended
+	count   int
+	idle    chan struct{} // closed while count is 0
+}
+
+func newFlights() *flights {
+	idle := make(chan struct{})
+	close(idle)
+	return &flights{byPlace: map[place]*flight{}, idle: idle}
+}
+
+// begin registers a flight for the event, or returns the one that is there.
+func (fs *flights) begin(id Identity) (own, other *flight) {
+	places := []place{{hash: id.Hash()}}
+	if id.Guard {
+		places = append(places, place{guard: true, hash: GuardHash(id.Source, id.Digest)})
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for _, p := range places {
+		if f := fs.byPlace[p]; f != nil {
+			return nil, f
+		}
+	}
+	f := &flight{decided: make(chan struct{}), done: make(chan struct{}), places: places}
+	for _, p := range places {
+		fs.byPlace[p] = f
+	}
+	if fs.count == 0 {
+		fs.idle = make(chan struct{})
+	}
+	fs.count++
+	return f, nil
+}
+
+// join registers a flight for one more event, the one it turned out to be, or returns the flight that is there.
+func (fs *flights) join(f *flight, key Key) (other *flight) {
+	p := place{hash: key.Hash()}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if other := fs.byPlace[p]; other != nil && other != f {
+		return other
+	}
+	fs.byPlace[p] = f
+	f.places = append(f.places, p)
+	return nil
+}
+
+// start says that the flight has become the attempt.
+func (f *flight) start(r Receipt) {
+	f.running, f.receipt = true, r
+	close(f.decided)
+}
+
+// over tells whether the flight has ended.
+func (f *flight) over() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// end takes the flight away and wakes who waits for it, once: its owner calls it once.
+func (fs *flights) end(f *flight) {
+	fs.mu.Lock()
+	for _, p := range f.places {
+		delete(fs.byPlace, p)
+	}
+	fs.count--
+	if fs.count == 0 {
+		close(fs.idle)
+	}
+	fs.mu.Unlock()
+	if !f.running {
+		close(f.decided)
+	}
+	close(f.done)
+}
+
+// of is the flight of an event, or nil.
+func (fs *flights) of(key Key) *flight {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.byPlace[place{hash: key.Hash()}]
+}
+
+func (fs *flights) len() int {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.count
+}
+
+// drain waits until there is a moment without flights.
+func (fs *flights) drain(ctx context.Context) error {
+	fs.mu.Lock()
+	idle := fs.idle
+	fs.mu.Unlock()
+	return await(ctx, idle)
+}
+
+// await waits for done, or for the end of ctx, and says which came first; done, if both have come.
+func await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+		return nil
+	default:
+		return ctx.Err()
+	}
+}
