@@ -24,9 +24,9 @@ func init() {
 			MaxBody:   8192,
 			Tolerance: 5 * time.Minute,
 			Sample: Sample{
-				Type:   "thing.created",
+				Type:   "increment",
 				Header: http.Header{"Content-Type": {"application/json"}},
-				Body:   `{"event_id":"{id}","kind":"{type}","data":{"n":{n}}}`,
+				Body:   `{"event_id":"{id}","kind":"{type}","value":{n}}`,
 			},
 			Sources: []string{"everything: the scheme as given to this project"},
 		},

@@ -41,8 +41,8 @@ type Facts struct {
 	EventType string
 	// IDSigned is whether the event id is covered by the signature.
 	IDSigned Tri
-	// Compare is what makes two deliveries of one id the same: "bytes", "json"
-	// or "id".
+	// Compare is what makes two deliveries of one id the same: "bytes", "json",
+	// "json ignore /pointer" (a member that changes from retry to retry) or "id".
 	Compare string
 	// ReplayGuard: the same bytes under a new, unsigned id count as the same
 	// event.

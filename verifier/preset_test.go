@@ -27,7 +27,7 @@ func TestEveryPresetIsComplete(t *testing.T) {
 		if p.Title == "" || len(p.Variants) == 0 || p.EventID == "" || p.MaxBody <= 0 || len(p.Sources) == 0 {
 			t.Errorf("%s: title, variants, event id, body limit or sources are missing", p.Name)
 		}
-		if !slices.Contains([]string{"bytes", "json", "id"}, p.Compare) {
+		if !slices.Contains([]string{"bytes", "json", "id"}, strings.Fields(p.Compare)[0]) {
 			t.Errorf("%s: compare %q", p.Name, p.Compare)
 		}
 		if p.ReplayGuard && p.IDSigned != No {

@@ -60,7 +60,7 @@ func TestASecretNeverPrints(t *testing.T) {
 func leaks(t *testing.T, what, out string) {
 	t.Helper()
 	hex := fmt.Sprintf("%x", sentinel)
-	numbers := strings.Trim(fmt.Sprint([]byte(sentinel)), "[]")
+	numbers := strings.Trim(fmt.Sprintf("%d", []byte(sentinel)), "[]")
 	for _, form := range []string{sentinel, hex, strings.ToUpper(hex), numbers} {
 		if strings.Contains(out, form) {
 			t.Errorf("%s shows the secret", what)

@@ -19,9 +19,11 @@ func init() {
 			Timestamp: Timestamp{Field: "t"},
 		}},
 		Facts: Facts{
-			EventID:      "json /id",
-			EventType:    "json /type",
-			IDSigned:     Yes,
+			EventID:   "json /id",
+			EventType: "json /type",
+			IDSigned:  Yes,
+			// A retry may carry another pending_webhooks: it counts the endpoints that have not answered yet.
+			Compare:      "json ignore /pending_webhooks",
 			Tolerance:    5 * time.Minute,
 			Retries:      Yes,
 			RetryHorizon: 72 * time.Hour,
@@ -34,6 +36,7 @@ func init() {
 			},
 			Sources: []string{
 				"scheme, id, type, window: stripe 23.1.0 (its window looks at the past only)",
+				"pending_webhooks: the event object in Stripe's API reference",
 				"retries: a research note quoting Stripe's documentation, read 2026-05-02",
 			},
 		},

@@ -302,12 +302,12 @@ func TestAFileThatCannotGrowIsFull(t *testing.T) {
 	s := opened(t)
 	mustReserve(t, s, "before")
 	// As bbolt tells it; a real one would need a full file system.
-	grow := fmt.Errorf("file resize error: %s", &os.PathError{Op: "truncate", Path: s.path, Err: syscall.EFBIG})
+	grow := fmt.Errorf("file resize error: %s", (&os.PathError{Op: "truncate", Path: s.path, Err: syscall.EFBIG}).Error())
 	s.hooks.beforeCommit = func() error { return grow }
 	if _, err := reserve(t, s, "during"); !errors.Is(err, dedup.ErrNotWritten) {
 		t.Fatal(err)
 	}
-	grow = fmt.Errorf("file resize error: %s", &os.PathError{Op: "truncate", Path: s.path, Err: syscall.EIO})
+	grow = fmt.Errorf("file resize error: %s", (&os.PathError{Op: "truncate", Path: s.path, Err: syscall.EIO}).Error())
 	if _, err := reserve(t, s, "during"); errors.Is(err, dedup.ErrNotWritten) {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (g *group) step(b buckets, o *op, out *outcome, n *counts) (wrote bool, err
 	next, write, res, err := dedup.Step(o.transition, cur, found)
 	if err != nil {
 		out.err = err
-		return false, nil
+		return false, nil //nolint:nilerr // it is this op's own, the group goes on
 	}
 	out.result = res
 	if !write {

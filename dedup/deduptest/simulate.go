@@ -31,7 +31,7 @@ func Simulate(t *testing.T, seed uint64, steps int, store dedup.Store, reopen fu
 		tr := randomTransition(random, id, known, after)
 		want, wantErr := model.Apply(t.Context(), tr)
 		got, gotErr := store.Apply(t.Context(), tr)
-		if errors.Unwrap(wantErr) != errors.Unwrap(gotErr) {
+		if errors.Unwrap(wantErr) != errors.Unwrap(gotErr) { //nolint:errorlint // the very sentinel is meant
 			t.Fatalf("seed %d, step %d, %#v: error %v, the model's %v", seed, i, tr, gotErr, wantErr)
 		}
 		if gotErr == nil && !reflect.DeepEqual(want, got) {

@@ -52,7 +52,7 @@ func (p *pruner) container(i int, ignored []pointer) int {
 	at, ok := next(p.body, i+1, object)
 	for n := 0; ok; n++ {
 		inside, drop := below(ignored, at.name, n)
-		end := 0
+		var end int
 		if drop {
 			end = skipValue(p.body, at.value)
 		} else {

@@ -147,7 +147,7 @@ func verify(v verifier.Verifier, req verifier.Request, body []byte) (verifier.Re
 		return verifier.Result{}, err
 	}
 	if n, err := check.Write(body); err != nil || n != len(body) {
-		return verifier.Result{}, errors.New("Write failed, which it must not")
+		return verifier.Result{}, errors.New("a Write failed, which it must not")
 	}
 	return check.Finish(body)
 }
