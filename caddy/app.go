@@ -1,0 +1,125 @@
+package caddy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+)
+
+const appName = "webhook_gate"
+
+func init() {
+	caddy.RegisterModule(new(App))
+}
+
+// App owns the store of receipts that all gates of a config share. Without this app in the config, the
+// first `webhook_gate` handler brings it in with its defaults.
+type App struct {
+	// Where receipts are kept. Default: `bolt` in Caddy's data directory.
+	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=webhook_gate.stores inline_key=backend"`
+
+	ctx     caddy.Context
+	logger  *zap.Logger
+	store   Store
+	key     string
+	sources map[string][32]byte // source name to the fingerprint of its verifier's config
+	holding bool                // Start took a hold that Stop must give back
+}
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  appName,
+		New: func() caddy.Module { return new(App) },
+	}
+}
+
+// Provision sets up the app. It opens nothing: `caddy validate` must work beside a running gate.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.ctx = ctx
+	a.logger = ctx.Logger()
+	a.sources = make(map[string][32]byte)
+	if a.StoreRaw == nil {
+		a.StoreRaw = json.RawMessage(`{"backend":"bolt"}`)
+	}
+	mod, err := ctx.LoadModule(a, "StoreRaw")
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	store, ok := mod.(Store)
+	if !ok {
+		return fmt.Errorf("store: module %T does not implement the webhook gate's Store interface", mod)
+	}
+	a.store = store
+	a.key = string(store.CaddyModule().ID) + ":" + store.Key()
+	return nil
+}
+
+// registerSource refuses two gates that share a source name but not the verifier and its secrets: their ids
+// would be taken for each other's. Handlers of a config are provisioned one after the other.
+func (a *App) registerSource(name string, fingerprint [32]byte) error {
+	if known, ok := a.sources[name]; ok && known != fingerprint {
+		return fmt.Errorf("source %q is used by two gates with different verifiers or secrets: give one of them another name with `source <name>`", name)
+	}
+	a.sources[name] = fingerprint
+	return nil
+}
+
+// Start opens the store, unless a request or an earlier config already has.
+func (a *App) Start() error {
+	if _, err := a.hold(); err != nil {
+		return err
+	}
+	a.holding = true
+	return nil
+}
+
+// Stop gives the store back. When the process is about to end it first waits for the running attempts, as
+// long as Caddy's grace_period lets it: an attempt may go on after its sender was answered, and then no
+// request keeps the server waiting for it. A reload does not wait; attempts hold the store themselves.
+func (a *App) Stop() error {
+	if !a.holding {
+		return nil
+	}
+	a.holding = false
+	defer a.release()
+	if !caddy.Exiting() {
+		return nil
+	}
+	shared, err := a.hold()
+	if err != nil { // nothing is open, so nothing runs
+		return nil
+	}
+	defer a.release()
+	ctx, cancel := a.graceContext()
+	defer cancel()
+	if n := shared.gate.Running(); n > 0 {
+		a.logger.Info("waiting for running attempts", zap.Int("attempts", n))
+	}
+	if err := shared.gate.Drain(ctx); err != nil {
+		a.logger.Warn("grace period over with attempts running: they stay reserved and are resolved at the next start",
+			zap.Int("attempts", shared.gate.Running()))
+	}
+	return nil
+}
+
+// graceContext ends with the http app's grace_period; without one, attempts end by their own forward_timeout.
+func (a *App) graceContext() (context.Context, context.CancelFunc) {
+	if app, err := a.ctx.AppIfConfigured("http"); err == nil {
+		if httpApp, ok := app.(*caddyhttp.App); ok && httpApp.GracePeriod > 0 {
+			return context.WithTimeout(context.Background(), time.Duration(httpApp.GracePeriod))
+		}
+	}
+	return context.WithCancel(context.Background())
+}
+
+// Interface guards
+var (
+	_ caddy.App         = (*App)(nil)
+	_ caddy.Provisioner = (*App)(nil)
+)

@@ -1,0 +1,80 @@
+package caddy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// firstRead is the buffer a body of unknown length starts with; a declared length is trusted up to trustLength,
+// so that a header alone cannot make the gate allocate max_body.
+const (
+	firstRead   = 4 << 10
+	trustLength = 256 << 10
+)
+
+var errBodySize = errors.New("body is above max_body")
+
+// readBody reads the body once, as bytes, and feeds the verifier while they arrive.
+func (h *Handler) readBody(d *delivery) *reply {
+	control := http.NewResponseController(d.w)
+	// A writer without deadlines (tests, odd wrappers) leaves Caddy's own idle timeout in charge.
+	if err := control.SetReadDeadline(time.Now().Add(d.set.readTimeout)); err == nil {
+		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	}
+	body, err := readAll(d.r.Body, d.check, d.r.ContentLength, d.set.maxBody)
+	d.report.read = time.Since(d.began)
+	switch {
+	case err == nil:
+		d.body = body
+		return nil
+	case errors.Is(err, errBodySize):
+		return closing(d.r, refuse(codeBodySize, err.Error()))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return closing(d.r, refuse(codeBodyTimeout, "the body did not arrive within read_timeout"))
+	default:
+		return closing(d.r, refuse(codeBodyIncomplete, "the body ended before it was complete"))
+	}
+}
+
+// readAll reads r to its end, at most limit bytes, and writes each piece to feed as it comes.
+func readAll(r io.Reader, feed io.Writer, declared, limit int64) ([]byte, error) {
+	if r == nil || r == http.NoBody {
+		return nil, nil
+	}
+	size := int64(firstRead)
+	if declared >= 0 {
+		size = min(declared, trustLength) + 1 // one more lets the last read see the end without growing
+	}
+	buf := make([]byte, 0, size)
+	for {
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		piece := buf[len(buf) : len(buf)+n]
+		buf = buf[:len(buf)+n]
+		if int64(len(buf)) > limit {
+			return nil, errBodySize
+		}
+		_, _ = feed.Write(piece) // a Check never fails to take bytes
+		if errors.Is(err, io.EOF) {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(buf) == cap(buf) {
+			grown := make([]byte, len(buf), min(int64(cap(buf))*2, limit+1)+1)
+			copy(grown, buf)
+			buf = grown
+		}
+	}
+}
+
+// closing makes an HTTP/1 connection end after the answer: what is left of the body on it is not a request.
+func closing(r *http.Request, rep *reply) *reply {
+	if r.ProtoMajor == 1 {
+		rep.header.Set("Connection", "close")
+	}
+	return rep
+}

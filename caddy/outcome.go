@@ -1,0 +1,110 @@
+package caddy
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+)
+
+// outcome is what an attempt came to, as far as the gate can know.
+type outcome string
+
+const (
+	outcomeCommitted outcome = "committed"
+	outcomeAborted   outcome = "aborted"
+	outcomeRejected  outcome = "rejected"
+	outcomePending   outcome = "pending"
+	outcomeInDoubt   outcome = "in_doubt"
+)
+
+// observed is all that can be seen of an attempt from the gate's side.
+type observed struct {
+	err      error  // what the next handler returned
+	panicked bool   // it panicked; http.ErrAbortHandler says that an answer was lost half-way
+	status   int    // the recorded final status, 0 for none
+	verdict  string // the app's Webhook-Gate-Outcome
+	dialed   bool   // a Go HTTP transport was asked for a connection
+	sent     int    // how often request headers left
+}
+
+// concluded is an outcome with its reason for the log.
+type concluded struct {
+	outcome outcome
+	reason  string
+}
+
+// classify decides the outcome of an attempt. It is the only place that looks at error, panic, status and
+// connection trace. What was sent is told by the trace, never by the type of an error: an error of dialing
+// may follow a first try that was sent.
+func classify(o observed) concluded {
+	switch {
+	case o.panicked:
+		return concluded{outcomeInDoubt, "the app's answer was lost half-way"}
+	case o.err != nil:
+		return classifyError(o)
+	case o.status == 0:
+		return classifyNothing(o)
+	}
+	return classifyAnswer(o)
+}
+
+// classifyError: nothing was answered.
+func classifyError(o observed) concluded {
+	if o.sent > 0 {
+		return concluded{outcomeInDoubt, "the request was sent, the answer did not come: " + errorText(o.err)}
+	}
+	var dial reverseproxy.DialError
+	if o.dialed || errors.As(o.err, &dial) {
+		return concluded{outcomeAborted, "nothing was sent: " + errorText(o.err)}
+	}
+	// No transport of Go's was seen. A handler that refuses (no healthy upstream, an `error` directive, a
+	// login) gave a complete answer; what a gateway error hides (FastCGI) cannot be told.
+	var refused caddyhttp.HandlerError
+	if errors.As(o.err, &refused) {
+		switch refused.StatusCode {
+		case http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusInternalServerError, 0, 499:
+		default:
+			return concluded{outcomeAborted, "the next handler refused with status " + strconv.Itoa(refused.StatusCode)}
+		}
+	}
+	return concluded{outcomeInDoubt, "the next handler failed and does not tell whether anything was sent"}
+}
+
+// classifyNothing: the next handler returned well and wrote no final status.
+func classifyNothing(o observed) concluded {
+	if o.sent > 0 {
+		return concluded{outcomeInDoubt, "the app switched protocols or gave no final answer"}
+	}
+	return concluded{outcomeAborted, "no handler answered: is there a `reverse_proxy` behind webhook_gate?"}
+}
+
+// classifyAnswer: the app gave a complete answer. Its own verdict wins over the status.
+func classifyAnswer(o observed) concluded {
+	status := "the app answered " + strconv.Itoa(o.status)
+	switch outcome(o.verdict) {
+	case outcomeCommitted, outcomeAborted, outcomeRejected, outcomePending:
+		if o.status >= 300 && o.status < 400 {
+			return concluded{outcomeInDoubt, status + " with a verdict: a redirect answers nothing"}
+		}
+		return concluded{outcome(o.verdict), "the app said " + o.verdict}
+	case "":
+	default:
+		return concluded{outcomeInDoubt, "the app's " + headerOutcome + " is not a word the gate knows"}
+	}
+	if o.status >= 200 && o.status < 300 {
+		return concluded{outcomeCommitted, status}
+	}
+	return concluded{outcomeAborted, status}
+}
+
+// errorText keeps the inside of an error of the next handler short: handler errors carry an id and a trace.
+func errorText(err error) string {
+	var h caddyhttp.HandlerError
+	if errors.As(err, &h) && h.Err != nil {
+		err = h.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,86 @@
+package caddy
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/einlass/einlass/verifier"
+)
+
+// Provision sets up the handler.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	h.logger = ctx.Logger()
+	if err := h.checkWords(); err != nil {
+		return h.named(err)
+	}
+	// Taken before the module is loaded, which frees the raw JSON.
+	fingerprint := sha256.Sum256(h.VerifyRaw)
+	name, err := h.loadVerifier(ctx)
+	if err != nil {
+		return h.named(fmt.Errorf("verify: %w", err))
+	}
+	if h.set, err = h.resolve(name, h.facts); err != nil {
+		return h.named(err)
+	}
+	app, err := ctx.App(appName)
+	if err != nil {
+		return err
+	}
+	var ok bool
+	if h.app, ok = app.(*App); !ok {
+		return fmt.Errorf("app %s is a %T, not the gate's own", appName, app)
+	}
+	if err := h.app.registerSource(h.set.source, fingerprint); err != nil {
+		return err
+	}
+	h.warn()
+	h.steps = h.way()
+	return nil
+}
+
+// loadVerifier loads the guest module and gives its name.
+func (h *Handler) loadVerifier(ctx caddy.Context) (string, error) {
+	mod, err := ctx.LoadModule(h, "VerifyRaw")
+	if err != nil {
+		return "", err
+	}
+	v, ok := mod.(Verifier)
+	if !ok {
+		return "", fmt.Errorf("module %T does not implement the gate's Verifier interface", mod)
+	}
+	name := v.CaddyModule().ID.Name()
+	if h.verifier, h.facts = v.Scheme(); h.verifier == nil {
+		return "", fmt.Errorf("module %s gave no scheme", name)
+	}
+	return name, nil
+}
+
+// named says which source an error is about, where it has a name.
+func (h *Handler) named(err error) error {
+	if h.Source == "" {
+		return err
+	}
+	return fmt.Errorf("source %q: %w", h.Source, err)
+}
+
+// warn says at every start what is allowed but likely to hurt.
+func (h *Handler) warn() {
+	log := h.logger.With(zap.String("source", h.set.source))
+	if deadline := h.facts.Deadline; deadline > 0 && h.set.answerWithin > deadline {
+		log.Warn("answer_within is above the sender's own deadline: it gives up before it is answered",
+			zap.Duration("answer_within", h.set.answerWithin), zap.Duration("deadline", deadline))
+	}
+	if h.facts.Retries == verifier.No {
+		log.Warn("this sender never tries again by itself: a delivery that fails must be redelivered by hand")
+	}
+	if h.set.wait > h.set.answerWithin {
+		log.Warn("wait is above answer_within: a repeat waits no longer than answer_within",
+			zap.Duration("wait", h.set.wait), zap.Duration("answer_within", h.set.answerWithin))
+	}
+}
+
+// Interface guards
+var _ caddy.Provisioner = (*Handler)(nil)

@@ -1,0 +1,67 @@
+package caddy
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/einlass/einlass/dedup"
+)
+
+// recorder takes the app's answer in place of the sender's connection, up to a bounded body. It has a header
+// map of its own: an answer that breaks off must leave no trace on what the sender gets instead.
+type recorder struct {
+	header  http.Header
+	status  int // 0 until a final status was written
+	body    []byte
+	limit   int64
+	dropped bool
+}
+
+func newRecorder(limit int64) *recorder {
+	return &recorder{header: make(http.Header), limit: limit}
+}
+
+// Header gives the recorder's own header map.
+func (w *recorder) Header() http.Header { return w.header }
+
+// WriteHeader keeps the first final status; informational ones (1xx) are not an answer. 101 ends the exchange
+// without one, which the missing status tells.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+}
+
+// Write keeps the body up to the limit; a longer one is dropped whole, half a body helps nobody.
+func (w *recorder) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	switch {
+	case w.dropped:
+	case int64(len(w.body))+int64(len(p)) > w.limit:
+		w.body, w.dropped = nil, true
+	default:
+		w.body = append(w.body, p...)
+	}
+	return len(p), nil
+}
+
+// Flush does nothing: an answer is given whole, after it is on disk.
+func (w *recorder) Flush() {}
+
+// answer is what of the app's answer is stored and given, to the first delivery and to every repeat.
+func (w *recorder) answer(allowed []string) dedup.Answer {
+	a := dedup.Answer{Status: w.status, Body: w.body, BodyDropped: w.dropped}
+	for _, name := range allowed {
+		for _, value := range w.header.Values(name) {
+			if safeHeaderValue(value) {
+				a.Header = append(a.Header, dedup.Field{Name: http.CanonicalHeaderKey(name), Value: value})
+			}
+		}
+	}
+	return a
+}
+
+// safeHeaderValue refuses what could end a header early when it is given again (response splitting).
+func safeHeaderValue(v string) bool {
+	return !strings.ContainsAny(v, "\r\n\x00")
+}

@@ -1,0 +1,143 @@
+package caddy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/einlass/einlass/dedup"
+	"github.com/einlass/einlass/dedup/event"
+	"github.com/einlass/einlass/verifier"
+)
+
+const (
+	defaultMaxBody        = 1 << 20
+	defaultReadTimeout    = 10 * time.Second
+	defaultAnswerWithin   = 8 * time.Second
+	defaultForwardTimeout = 60 * time.Second
+	defaultWait           = 5 * time.Second
+	defaultRetryAfter     = 30 * time.Second
+	defaultMaxReceipt     = 64 << 10
+
+	leaseMargin     = 10 * time.Second
+	leaseMinMargin  = 5 * time.Second
+	answerMinMargin = 500 * time.Millisecond
+)
+
+// The words of in_doubt, of compare's reader and of events' otherwise that this version knows.
+const (
+	inDoubtRedeliver     = "redeliver"
+	inDoubtHold          = "hold"
+	confirmResponse      = "response"
+	otherwiseReject      = "reject"
+	otherwiseAcknowledge = "acknowledge"
+)
+
+// settings are a gate's config with every default filled in: what the operator wrote, else what is known of
+// the sender, else our own.
+type settings struct {
+	source         string
+	maxBody        int64
+	readTimeout    time.Duration
+	idAt           event.Selector
+	typeAt         event.Selector
+	types          map[string]bool // nil: every type is let in
+	acknowledge    bool            // other types get 200 instead of 422
+	compare        event.Comparison
+	contract       *event.Contract
+	guard          bool
+	publicURL      string
+	policy         dedup.Policy
+	answerWithin   time.Duration
+	forwardTimeout time.Duration
+	wait           time.Duration
+	retryAfter     time.Duration
+	maxReceipt     int64
+	receiptHeaders []string
+}
+
+// resolve fills the defaults. It reads the contract's file and nothing else.
+func (h *Handler) resolve(name string, facts verifier.Facts) (settings, error) {
+	s := settings{
+		source:         or(h.Source, name),
+		maxBody:        or(h.MaxBody, or(facts.MaxBody, defaultMaxBody)),
+		readTimeout:    or(time.Duration(h.ReadTimeout), defaultReadTimeout),
+		guard:          facts.ReplayGuard,
+		publicURL:      h.PublicURL,
+		answerWithin:   or(time.Duration(h.AnswerWithin), answerWithin(facts.Deadline)),
+		forwardTimeout: or(time.Duration(h.ForwardTimeout), defaultForwardTimeout),
+		wait:           or(time.Duration(h.Wait), defaultWait),
+		retryAfter:     or(time.Duration(h.RetryAfter), defaultRetryAfter),
+		maxReceipt:     max(or(h.MaxReceipt, defaultMaxReceipt), 0),
+		receiptHeaders: h.ReceiptHeaders,
+	}
+	if h.ReplayGuard != nil {
+		s.guard = *h.ReplayGuard
+	}
+	if s.receiptHeaders == nil {
+		s.receiptHeaders = []string{"Content-Type"}
+	}
+	s.policy.Lease = or(time.Duration(h.Lease), s.forwardTimeout+leaseMargin)
+	if h.InDoubt == inDoubtHold {
+		s.policy.InDoubt = dedup.HoldForPerson
+	}
+	if err := checkLease(caddy.Duration(s.policy.Lease), caddy.Duration(s.forwardTimeout)); err != nil {
+		return s, err
+	}
+	return s, h.resolveContent(&s, facts)
+}
+
+// resolveContent fills what is read from a delivery's content.
+func (h *Handler) resolveContent(s *settings, facts verifier.Facts) (err error) {
+	id, typ := or(h.EventID, facts.EventID), or(h.EventType, facts.EventType)
+	if id == "" {
+		return errors.New("event_id is missing and the verifier knows none: write `event_id header NAME`, `event_id json /pointer` or `event_id digest`")
+	}
+	if s.idAt, err = event.ParseSelector(id); err != nil {
+		return fmt.Errorf("event_id: %w", err)
+	}
+	if typ != "" {
+		if s.typeAt, err = event.ParseSelector(typ); err != nil {
+			return fmt.Errorf("event_type: %w", err)
+		}
+	}
+	if s.compare, err = event.ParseComparison(or(h.Compare, or(facts.Compare, "bytes"))); err != nil {
+		return fmt.Errorf("compare: %w", err)
+	}
+	if h.Contract != "" {
+		if s.contract, err = event.CompileContract(h.Contract); err != nil {
+			return fmt.Errorf("contract: %w", err)
+		}
+	}
+	if h.Events == nil {
+		return nil
+	}
+	if typ == "" {
+		return errors.New("events needs to know where the type stands: write `event_type json /pointer` or `event_type header NAME`")
+	}
+	s.acknowledge = h.Events.Otherwise == otherwiseAcknowledge
+	s.types = make(map[string]bool, len(h.Events.Types))
+	for _, t := range h.Events.Types {
+		s.types[t] = true
+	}
+	return nil
+}
+
+// answerWithin leaves a margin of a tenth, at least half a second, below the sender's own deadline.
+func answerWithin(deadline time.Duration) time.Duration {
+	if deadline <= 0 {
+		return defaultAnswerWithin
+	}
+	return max(deadline-max(deadline/10, answerMinMargin), deadline/2)
+}
+
+// or gives def where v was left out.
+func or[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

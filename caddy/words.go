@@ -1,0 +1,134 @@
+package caddy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/einlass/einlass/dedup/event"
+)
+
+// checkWords refuses what the words alone show to be wrong. It looks at no file, no environment and no
+// default, so the Caddyfile parser runs it too and can name file and line.
+func (h *Handler) checkWords() error {
+	if h.VerifyRaw == nil {
+		return errors.New("verify is missing: write `webhook_gate [matcher] <verifier> <secret>`, such as `webhook_gate /stripe stripe {env.STRIPE_WEBHOOK_SECRET}`, or `verify <verifier> <secret>` in the block")
+	}
+	if err := h.checkTimes(); err != nil {
+		return err
+	}
+	if err := h.checkChoices(); err != nil {
+		return err
+	}
+	if err := h.checkContentWords(); err != nil {
+		return err
+	}
+	for _, name := range h.ReceiptHeaders {
+		if err := checkReceiptHeader(name); err != nil {
+			return err
+		}
+	}
+	return checkPublicURL(h.PublicURL)
+}
+
+func (h *Handler) checkTimes() error {
+	for _, t := range []struct {
+		name string
+		d    caddy.Duration
+	}{
+		{"read_timeout", h.ReadTimeout}, {"answer_within", h.AnswerWithin}, {"forward_timeout", h.ForwardTimeout},
+		{"lease", h.Lease}, {"wait", h.Wait}, {"retry_after", h.RetryAfter},
+	} {
+		if t.d < 0 {
+			return fmt.Errorf("%s must not be negative: leave it out for the default", t.name)
+		}
+	}
+	if h.Lease == 0 {
+		return nil
+	}
+	return checkLease(h.Lease, or(h.ForwardTimeout, caddy.Duration(defaultForwardTimeout)))
+}
+
+// checkLease keeps a reservation alive for longer than its attempt can run.
+func checkLease(lease, forward caddy.Duration) error {
+	if least := time.Duration(forward) + leaseMinMargin; time.Duration(lease) < least {
+		return fmt.Errorf("lease %s is too short for forward_timeout %s: write `lease %s` or more, or leave it out",
+			time.Duration(lease), time.Duration(forward), least)
+	}
+	return nil
+}
+
+func (h *Handler) checkChoices() error {
+	switch {
+	case h.MaxBody < 0:
+		return errors.New("max_body must be positive, such as `max_body 1MiB`")
+	case h.MaxReceipt < -1:
+		return errors.New("max_receipt must be positive, or -1 to keep no body")
+	case h.Confirm != "" && h.Confirm != confirmResponse:
+		return fmt.Errorf("confirm %q is not in this version: write `confirm response`", h.Confirm)
+	case h.InDoubt != "" && h.InDoubt != inDoubtRedeliver && h.InDoubt != inDoubtHold:
+		return fmt.Errorf("in_doubt %q is not in this version: write `in_doubt redeliver` or `in_doubt hold`", h.InDoubt)
+	case strings.TrimSpace(h.Source) != h.Source:
+		return fmt.Errorf("source %q must not begin or end with a blank", h.Source)
+	}
+	return nil
+}
+
+func (h *Handler) checkContentWords() error {
+	for _, at := range []struct{ name, text string }{{"event_id", h.EventID}, {"event_type", h.EventType}} {
+		if at.text == "" {
+			continue
+		}
+		if _, err := event.ParseSelector(at.text); err != nil {
+			return fmt.Errorf("%s: %w", at.name, err)
+		}
+	}
+	if h.Compare != "" {
+		if _, err := event.ParseComparison(h.Compare); err != nil {
+			return fmt.Errorf("compare: %w", err)
+		}
+	}
+	if h.Events == nil {
+		return nil
+	}
+	if len(h.Events.Types) == 0 {
+		return errors.New("events names no type: write `events <type>...`")
+	}
+	switch h.Events.Otherwise {
+	case "", otherwiseReject, otherwiseAcknowledge:
+		return nil
+	}
+	return fmt.Errorf("events: otherwise %q: write `otherwise reject` or `otherwise acknowledge`", h.Events.Otherwise)
+}
+
+// checkReceiptHeader refuses headers that would make a stored answer unsafe to give to somebody else.
+func checkReceiptHeader(name string) error {
+	canonical := http.CanonicalHeaderKey(name)
+	switch canonical {
+	case "Connection", "Content-Encoding", "Content-Length", "Date", "Keep-Alive", "Location", "Proxy-Authenticate",
+		"Set-Cookie", "Set-Cookie2", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return fmt.Errorf("receipt_headers: %s must not be kept in a receipt", canonical)
+	}
+	if isGateHeader(canonical) {
+		return fmt.Errorf("receipt_headers: %s is the gate's own name", canonical)
+	}
+	return nil
+}
+
+// checkPublicURL wants scheme and host only: the path and query are the request's own.
+func checkPublicURL(text string) error {
+	if text == "" {
+		return nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("public_url %q: write scheme, host and port only, such as `public_url https://hooks.example.com`", text)
+	}
+	return nil
+}
