@@ -1,0 +1,60 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/einlass/einlass/verifier"
+)
+
+// TestReadmeListsEveryPreset holds the README's table against what the presets know.
+func TestReadmeListsEveryPreset(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, p := range verifier.Presets() {
+		if row := presetRow(p); !strings.Contains(string(readme), row+"\n") {
+			missing = append(missing, row)
+		}
+	}
+	if missing != nil {
+		t.Errorf("the README's table of presets lacks these rows:\n%s", strings.Join(missing, "\n"))
+	}
+}
+
+func presetRow(p *verifier.Preset) string {
+	signed := map[verifier.Tri]string{verifier.Yes: "signed", verifier.No: "not signed; the body's digest guards", verifier.Unknown: "not known"}[p.IDSigned]
+	if p.IDSigned == verifier.No && !p.ReplayGuard {
+		signed = "not signed"
+	}
+	window, deadline := "none", "not known"
+	if p.Tolerance > 0 {
+		window = "± " + short(p.Tolerance)
+	}
+	if p.Deadline > 0 {
+		deadline = short(p.Deadline)
+	}
+	retries := p.Retries.String()
+	if p.Retries == verifier.Yes && p.RetryHorizon > 0 {
+		retries += ", for " + short(p.RetryHorizon)
+	}
+	return fmt.Sprintf("| `%s` | %s | `%s` (%s) | %s | %s | %s |", p.Name, p.Title, p.EventID, signed, window, deadline, retries)
+}
+
+// short writes a duration without its zero parts: 5m instead of 5m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	s = strings.TrimSuffix(s, "0s")
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	if s == "" || strings.HasSuffix(d.String(), "s") && !strings.HasSuffix(d.String(), "m0s") {
+		return d.String()
+	}
+	return s
+}
