@@ -24,6 +24,7 @@ type gate struct {
 	*proc.Process
 	t      testing.TB
 	dir    string
+	store  string
 	config string
 	addr   string
 	admin  string
@@ -32,7 +33,13 @@ type gate struct {
 // startGate starts a gate whose source has the given words in its block.
 func startGate(t testing.TB, upstream, words string) *gate {
 	t.Helper()
-	g := &gate{t: t, dir: t.TempDir(), addr: proc.FreeAddr(t), admin: proc.FreeAddr(t)}
+	return startGateOn(t, filepath.Join(t.TempDir(), "receipts.db"), upstream, words)
+}
+
+// startGateOn is startGate with a place for the store.
+func startGateOn(t testing.TB, store, upstream, words string) *gate {
+	t.Helper()
+	g := &gate{t: t, dir: t.TempDir(), store: store, addr: proc.FreeAddr(t), admin: proc.FreeAddr(t)}
 	g.config = filepath.Join(g.dir, "Caddyfile")
 	g.write(upstream, words)
 	g.start()
@@ -56,7 +63,7 @@ http://%s {
 	}
 	reverse_proxy %s
 }
-`, g.admin, filepath.Join(g.dir, "receipts.db"), g.addr, secret, words, upstream)
+`, g.admin, g.store, g.addr, secret, words, upstream)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}

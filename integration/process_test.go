@@ -20,7 +20,7 @@ func TestASecondProcessOnTheSameFileIsRefusedAndNamesIt(t *testing.T) {
 	g.config = filepath.Join(g.dir, "second")
 	g.write(behind.Addr, "")
 	code, out := g.command("run", "--config", g.config, "--adapter", "caddyfile")
-	if code == 0 || !strings.Contains(out, filepath.Join(g.dir, "receipts.db")) || !strings.Contains(out, "another process has this file open") {
+	if code == 0 || !strings.Contains(out, g.store) || !strings.Contains(out, "another process has this file open") {
 		t.Fatalf("exit %d\n%s", code, out)
 	}
 	if code, out := g.command("validate", "--config", first, "--adapter", "caddyfile"); code != 0 {

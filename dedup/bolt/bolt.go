@@ -47,6 +47,7 @@ type Store struct {
 	broken  atomic.Pointer[reason] // why the handle is given up; nil while it is good
 	counts  atomic.Pointer[counts]
 	failing atomic.Pointer[reason] // of the newest group that had to be written
+	full    atomic.Bool            // a write found no room, and there is none yet
 	count   struct{ transitions, groups, commits atomic.Uint64 }
 
 	hooks hooks
@@ -59,6 +60,8 @@ type reason struct{ error }
 type hooks struct {
 	beforeCommit func() error // the commit fails with this, and nothing of it is written
 	afterCommit  func() error // the commit fails with this although it is written, as by a failed last flush
+
+	free func(path string) (bytes int64, known bool) // in place of asking the disk
 }
 
 var _ dedup.Store = (*Store)(nil)

@@ -83,6 +83,36 @@ func TestAFullDiskWritesNothingAndPasses(t *testing.T) {
 	}
 }
 
+func TestNothingNewIsReservedWhileTheDiskHasNoRoomForTheAnswers(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	var f failing
+	var room atomic.Int64
+	s.hooks.beforeCommit = f.hook
+	s.hooks.free = func(string) (int64, bool) { return room.Load(), true }
+	running := mustReserve(t, s, "running")
+	var full error = syscall.ENOSPC
+	f.err.Store(&full)
+	if _, err := reserve(t, s, "first to fail"); !errors.Is(err, dedup.ErrNotWritten) {
+		t.Fatal(err)
+	}
+	f.err.Store(nil) // a small write would fit again
+	room.Store(leastRoom - 1)
+	if _, err := reserve(t, s, "new"); !errors.Is(err, dedup.ErrUnavailable) || !errors.Is(err, dedup.ErrNotWritten) {
+		t.Fatalf("a new event was let in: %v", err)
+	}
+	if res, err := s.Apply(context.Background(), dedup.Finish{
+		Key: running.Key, Attempt: running.Attempt, Outcome: dedup.Commit, Answer: dedup.Answer{Status: 200}, At: time.Now(),
+	}); err != nil || !res.Receipt.State.Final() {
+		t.Fatalf("an answer that fits was refused: %v, %v", res.Receipt.State, err)
+	}
+	if _, err := reserve(t, s, "new"); !errors.Is(err, dedup.ErrUnavailable) {
+		t.Fatalf("a new event was let in after an answer had fit: %v", err)
+	}
+	room.Store(leastRoom)
+	mustReserve(t, s, "new")
+}
+
 func TestAnUnknownCommitGivesTheHandleUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

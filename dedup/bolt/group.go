@@ -47,8 +47,9 @@ func (g *group) touches(on touched) bool {
 }
 
 // steps runs every op against what the ones before it have left, and returns the counts as they will be. A damaged
-// record, or a step the rules refuse, is its own op's error; a failed write is an error of all.
-func (g *group) steps(tx *bbolt.Tx, n counts) (counts, error) {
+// record, or a step the rules refuse, is its own op's error; a failed write is an error of all. noRoom, if there is
+// any, is the error of every reservation.
+func (g *group) steps(tx *bbolt.Tx, n counts, noRoom error) (counts, error) {
 	clear(g.results)
 	g.keys = make(map[key]struct{}, len(g.ops))
 	g.writes = false
@@ -57,6 +58,10 @@ func (g *group) steps(tx *bbolt.Tx, n counts) (counts, error) {
 		return n, err
 	}
 	for i, o := range g.ops {
+		if _, isNew := o.transition.(dedup.Reserve); isNew && noRoom != nil {
+			g.results[i].err = dedup.NotWritten(noRoom)
+			continue
+		}
 		wrote, err := g.step(b, o, &g.results[i], &n)
 		if err != nil {
 			return n, err

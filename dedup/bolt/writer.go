@@ -135,7 +135,7 @@ func (s *Store) transact(g *group) (err error) {
 			letGo(tx)
 		}
 	}()
-	after, err := g.steps(tx, *s.counts.Load())
+	after, err := g.steps(tx, *s.counts.Load(), s.roomToReserve())
 	if err != nil || !g.writes {
 		_ = tx.Rollback()
 		if err != nil {
@@ -167,6 +167,7 @@ func (s *Store) commit(tx *bbolt.Tx, id int64) error {
 		return nil
 	}
 	if isFull(err) && s.rolledBack(id) {
+		s.full.Store(true)
 		return dedup.NotWritten(fmt.Errorf("%w: no room for %s: %w", dedup.ErrUnavailable, s.path, err))
 	}
 	return s.giveUp(err)
