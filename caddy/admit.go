@@ -221,6 +221,9 @@ func (d *delivery) await() *reply {
 // decided turns a verdict that is not this delivery's own attempt into an answer.
 func (d *delivery) decided(v dedup.Verdict) *reply {
 	d.report.attempts = v.Receipt.Attempts
+	if known := v.Receipt.Event; known != "" && known != d.identity.Event {
+		d.report.of = known // the same bytes came under that id first
+	}
 	switch v.Kind {
 	case dedup.Replay:
 		return replay(v.Receipt.Answer, resultRepeated)

@@ -51,7 +51,7 @@ var problems = map[code]struct {
 	codeUpstreamRedirect: {http.StatusBadGateway, "The app answered with a redirect"},
 	codeTemporaryFailure: {http.StatusServiceUnavailable, "The event could not be processed now"},
 	codeInProgress:       {http.StatusServiceUnavailable, "The event is being processed"},
-	codeInDoubt:          {http.StatusServiceUnavailable, "The outcome of an earlier attempt is not known yet"},
+	codeInDoubt:          {http.StatusServiceUnavailable, "The outcome of an attempt is not known yet"},
 	codeStoreUnavailable: {http.StatusServiceUnavailable, "Receipts cannot be stored now"},
 }
 

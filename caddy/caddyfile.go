@@ -66,6 +66,9 @@ func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		if err := h.unmarshalWord(d, word); err != nil {
 			return err
 		}
+		if err := h.checkEach(); err != nil {
+			return d.WrapErr(err) // on the word's own line
+		}
 	}
 	if err := h.checkWords(); err != nil {
 		return d.WrapErr(err)
@@ -132,6 +135,10 @@ func (h *Handler) unmarshalVerify(d *caddyfile.Dispenser, tokens []caddyfile.Tok
 		return d.Errf("verify already specified: name the verifier either on the webhook_gate line or in the block")
 	}
 	name := tokens[0].Text
+	if len(tokens) > 1 && strings.HasPrefix(tokens[1].Text, "/") {
+		return d.Errf("%q stands where the secret does: a path goes before the verifier, as in `webhook_gate %s %s <secret>`; a secret that begins with / goes into the block of `verify`, as `secret <value>`",
+			tokens[1].Text, tokens[1].Text, name)
+	}
 	v, err := unmarshalVerifier(d, caddyfile.NewDispenser(tokens), name)
 	if err != nil {
 		return err

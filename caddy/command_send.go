@@ -44,15 +44,22 @@ func sendCommand() *cobra.Command {
 		Short: "Send signed test deliveries and show the answers",
 		Long: `Send signed test deliveries, as the named sender would, and show the answers in a table.
 
-The first row is the first delivery. --repeat sends the same event again, one after the other; --parallel
-sends it that many times at once; --conflict sends other bytes under the same event id at the end. The body is
-the sender's sample or --body; an id that stands in the body is then the file's own.
+The first row is the first delivery; with --parallel that many of it are sent at once. --repeat sends the same
+event again, one after the other; --conflict sends other content under the same event id at the end. The body is
+the sender's sample or --body; an id or type that stands in the body is then the file's own.
 
-The secret may also come from the environment variable WEBHOOK_SECRET, which keeps it out of the process list.`,
-		Example: `  einlass webhook-gate send --provider github --secret "It's a secret" http://localhost:8080/github
-  einlass webhook-gate send --provider stripe --secret whsec_test --repeat 2 --conflict http://localhost:8080/stripe
-  einlass webhook-gate send --provider github --secret s3cret --body push.json --json http://localhost:8080/github`,
-		Args: cobra.ExactArgs(1),
+The secret may also come from the environment variable WEBHOOK_SECRET, which keeps it out of the process list.
+The exit status is 0 if every delivery was answered, whatever the answer.`,
+		Example: examples(
+			`webhook-gate send --provider github --secret "It's a secret" --repeat 1 --conflict http://localhost:8080/github`,
+			`webhook-gate send --provider stripe --secret whsec_example --parallel 8 http://localhost:8080/stripe`,
+			`webhook-gate send --provider github --secret s3cret --body push.json --json http://localhost:8080/github`),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("send takes one URL, such as http://localhost:8080/github, got %d", len(args))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.secret == "" {
 				o.secret = os.Getenv("WEBHOOK_SECRET")
@@ -68,8 +75,8 @@ The secret may also come from the environment variable WEBHOOK_SECRET, which kee
 	f.StringVar(&o.id, "id", "", "event id of the sample (default: a new one)")
 	f.StringVar(&o.typ, "type", "", "event type of the sample (default: the sample's own)")
 	f.IntVarP(&o.repeat, "repeat", "r", 0, "send the same event this many times more, one after the other")
-	f.IntVar(&o.parallel, "parallel", 0, "send the same event this many times at once")
-	f.BoolVar(&o.conflict, "conflict", false, "end with other bytes under the same event id")
+	f.IntVar(&o.parallel, "parallel", 0, "begin with this many deliveries of the event at once")
+	f.BoolVar(&o.conflict, "conflict", false, "end with other content under the same event id")
 	f.BoolVar(&o.asJSON, "json", false, "print JSON instead of a table")
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for each answer")
 	return cmd
@@ -129,6 +136,7 @@ type sent struct {
 	Status  int     `json:"status,omitempty"`
 	Code    string  `json:"code,omitempty"`
 	Receipt string  `json:"receipt,omitempty"` // duplicate, where the stored answer was given
+	Retry   string  `json:"retry_after,omitempty"`
 	Millis  float64 `json:"ms"`
 	Body    string  `json:"body,omitempty"`
 	Error   string  `json:"error,omitempty"`
@@ -136,15 +144,26 @@ type sent struct {
 
 func printDeliveries(out io.Writer, deliveries []sent) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "#\tSTEP\tSTATUS\tCODE\tRECEIPT\tMS\tBODY")
+	fmt.Fprintln(w, "#\tSTEP\tSTATUS\tCODE\tRETRY-AFTER\tRECEIPT\tMS\tBODY")
+	var errs []string
 	for i, d := range deliveries {
 		status := fmt.Sprintf("%d %s", d.Status, http.StatusText(d.Status))
 		if d.Error != "" {
-			status = "no answer: " + d.Error
+			status = "no answer"
+			errs = append(errs, fmt.Sprintf("%d: %s", i+1, d.Error))
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%.1f\t%s\n", i+1, d.Step, status, or(d.Code, "-"), or(d.Receipt, "-"), d.Millis, excerpt(d.Body))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%.1f\t%s\n",
+			i+1, d.Step, status, or(d.Code, "-"), or(d.Retry, "-"), or(d.Receipt, "-"), d.Millis, excerpt(d.Body))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, e := range errs {
+		if _, err := fmt.Fprintln(out, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // excerpt keeps a body to one short, printable line.

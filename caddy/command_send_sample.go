@@ -33,7 +33,11 @@ func newSample(o sendOptions, url string) (*sample, error) {
 	}
 	preset, ok := verifier.LookupPreset(o.provider)
 	if !ok {
-		return nil, fmt.Errorf("unknown provider %q%s", o.provider, didYouMean(o.provider))
+		near := ""
+		if name := verifier.NearestPreset(o.provider); name != "" {
+			near = fmt.Sprintf("did you mean %q? ", name)
+		}
+		return nil, fmt.Errorf("unknown provider %q: %sone of %s", o.provider, near, strings.Join(presetNames(), ", "))
 	}
 	secret, err := verifier.NewSecret(o.secret, time.Time{})
 	if err != nil {
@@ -99,18 +103,19 @@ func newID() string {
 
 // deliver sends the event as the options say, in order; the parallel ones at once.
 func (s *sample) deliver(ctx context.Context, o sendOptions) []sent {
-	deliveries := []sent{s.send(ctx, "first", s.body)}
-	for range o.repeat {
-		deliveries = append(deliveries, s.send(ctx, "repeat", s.body))
-	}
+	var deliveries []sent
 	if o.parallel > 0 {
-		group := make([]sent, o.parallel)
+		deliveries = make([]sent, o.parallel)
 		var wg sync.WaitGroup
-		for i := range group {
-			wg.Go(func() { group[i] = s.send(ctx, "parallel", s.body) })
+		for i := range deliveries {
+			wg.Go(func() { deliveries[i] = s.send(ctx, "parallel", s.body) })
 		}
 		wg.Wait()
-		deliveries = append(deliveries, group...)
+	} else {
+		deliveries = append(deliveries, s.send(ctx, "first", s.body))
+	}
+	for range o.repeat {
+		deliveries = append(deliveries, s.send(ctx, "repeat", s.body))
 	}
 	if o.conflict {
 		deliveries = append(deliveries, s.send(ctx, "conflict", s.other))
@@ -138,7 +143,8 @@ func (s *sample) send(ctx context.Context, step string, body []byte) (d sent) {
 		d.Error = err.Error()
 		return d
 	}
-	d.Status, d.Receipt, d.Body = resp.StatusCode, resp.Header.Get(headerReceipt), string(answer)
+	d.Status, d.Body = resp.StatusCode, string(answer)
+	d.Receipt, d.Retry = resp.Header.Get(headerReceipt), resp.Header.Get("Retry-After")
 	var problem struct{ Code string }
 	if resp.Header.Get("Content-Type") == "application/problem+json" && json.Unmarshal(answer, &problem) == nil {
 		d.Code = problem.Code

@@ -3,6 +3,7 @@ package caddy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -33,6 +34,7 @@ type attempt struct {
 	dialed  atomic.Bool
 	sent    atomic.Int32
 	done    chan *reply // receives the answer, once; buffered, so that nobody has to be there
+	left    atomic.Bool // set by whoever comes first: the request, leaving before the end, or the end
 	took    time.Duration
 }
 
@@ -48,18 +50,22 @@ func (h *Handler) forward(d *delivery, next caddyhttp.Handler) *reply {
 
 	timer := time.NewTimer(time.Until(d.answers))
 	defer timer.Stop()
+	reason := "the app has not answered within answer_within; the attempt goes on"
 	select {
 	case rep := <-a.done:
 		d.report.forward = a.took
 		return rep
+	case <-d.r.Context().Done():
+		reason = "the sender has hung up; the attempt goes on"
 	case <-timer.C:
 	}
-	rep := retryLater(codeInProgress, d.set.retryAfter, "the app has not answered within answer_within; the attempt goes on")
-	if caddy.Exiting() {
-		// Whoever is still inside a request keeps the process alive; the sender is answered late instead.
-		rep = <-a.done
+	// Whoever is still inside a request keeps an ending process alive; the sender is answered late then.
+	if caddy.Exiting() || !a.left.CompareAndSwap(false, true) {
+		rep := <-a.done
+		d.report.forward = a.took
+		return rep
 	}
-	return rep
+	return retryLater(codeInProgress, d.set.retryAfter, reason)
 }
 
 func newAttempt(h *Handler, d *delivery) *attempt {
@@ -125,7 +131,18 @@ func (a *attempt) run(next caddyhttp.Handler) {
 		a.logger.Warn("one attempt was sent to the app more than once: the next handler repeats requests",
 			zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.Int("sent", seen.sent))
 	}
-	a.done <- a.conclude(classify(seen))
+	rep := a.conclude(classify(seen))
+	if !a.left.CompareAndSwap(false, true) {
+		a.report(rep)
+	}
+	a.done <- rep
+}
+
+// report logs the end of an attempt whose request has gone before it.
+func (a *attempt) report(rep *reply) {
+	logAt(a.logger, rep, "attempt ended",
+		zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.String("type", a.Identity.Type),
+		zap.Uint32("attempt", a.Count), zap.Duration("forward", a.took))
 }
 
 // call calls the next handler and takes error, panic, status and trace together.
@@ -167,7 +184,11 @@ func (a *attempt) conclude(c concluded) *reply {
 		return retryLater(codeInProgress, a.set.retryAfter, c.reason)
 	default:
 		a.Leave()
-		return retryLater(codeInDoubt, min(a.set.policy.Lease-a.took, time.Minute), c.reason)
+		reason := c.reason
+		if errors.Is(a.request.Context().Err(), context.DeadlineExceeded) {
+			reason = "forward_timeout is over: " + reason
+		}
+		return retryLater(codeInDoubt, min(a.set.policy.Lease-a.took, time.Minute), reason)
 	}
 }
 

@@ -110,6 +110,7 @@ type Handler struct {
 	logger   *zap.Logger
 	verifier verifier.Verifier
 	facts    verifier.Facts
+	scheme   string // the verifier's name as the config has it
 	set      settings
 	steps    []step
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
 
 	"github.com/einlass/einlass/verifier"
 )
@@ -28,6 +29,27 @@ type SecretConfig struct {
 
 	// When the secret stops being accepted (RFC 3339). Default: never.
 	Until string `json:"until,omitempty"`
+}
+
+// provision resolves the secrets and says which of them are over already. That is no reason to refuse a config:
+// it would keep a server from starting some day that has started so far.
+func (k *Keys) provision(ctx caddy.Context) ([]verifier.Secret, error) {
+	secrets, err := k.resolve(caddy.NewReplacer())
+	if err != nil {
+		return nil, err
+	}
+	active, now := 0, time.Now()
+	for i, s := range secrets {
+		if s.Active(now) {
+			active++
+			continue
+		}
+		ctx.Logger().Warn("this secret's `until` is over: it is not accepted any more", zap.Int("secret", i+1), zap.Time("until", s.Until()))
+	}
+	if active == 0 {
+		ctx.Logger().Error("every secret's `until` is over: no delivery can be authenticated")
+	}
+	return secrets, nil
 }
 
 // resolve replaces the placeholders and refuses what would end as an empty or unintended key.

@@ -2,6 +2,7 @@ package caddy
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 
 	"github.com/caddyserver/caddy/v2"
@@ -13,6 +14,7 @@ import (
 // Provision sets up the handler.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.logger = ctx.Logger()
+	h.scheme = schemeName(h.VerifyRaw)
 	if err := h.checkWords(); err != nil {
 		return h.named(err)
 	}
@@ -58,12 +60,23 @@ func (h *Handler) loadVerifier(ctx caddy.Context) (string, error) {
 	return name, nil
 }
 
+// schemeName gives the verifier's name from its JSON, for messages; whether it is right is not judged here.
+func schemeName(raw json.RawMessage) string {
+	var verify struct{ Scheme string }
+	_ = json.Unmarshal(raw, &verify)
+	return verify.Scheme
+}
+
 // named says which source an error is about, where it has a name.
 func (h *Handler) named(err error) error {
-	if h.Source == "" {
+	name := h.Source
+	if name == "" {
+		name = h.scheme
+	}
+	if name == "" {
 		return err
 	}
-	return fmt.Errorf("source %q: %w", h.Source, err)
+	return fmt.Errorf("source %q: %w", name, err)
 }
 
 // warn says at every start what is allowed but likely to hurt.

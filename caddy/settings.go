@@ -108,7 +108,7 @@ func (h *Handler) resolveContent(s *settings, facts verifier.Facts) (err error) 
 	}
 	if h.Contract != "" {
 		if s.contract, err = event.CompileContract(h.Contract); err != nil {
-			return fmt.Errorf("contract: %w", err)
+			return err // says that it is about the contract
 		}
 	}
 	if h.Events == nil {

@@ -52,13 +52,21 @@ func (a *App) hold() (*sharedStore, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.logger.Info("store of receipts opened", zap.String("store", a.key))
-		return &sharedStore{gate: dedup.NewGate(store, dedup.GateOptions{}), key: a.key, logger: a.logger}, nil
+		gate := dedup.NewGate(store, dedup.GateOptions{})
+		a.logger.Info("store of receipts opened", zap.String("store", a.key), zap.Uint64("receipts", total(gate.Stats())))
+		return &sharedStore{gate: gate, key: a.key, logger: a.logger}, nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store of receipts: %w", err)
 	}
 	return value.(*sharedStore), nil
+}
+
+func total(s dedup.Stats) (n uint64) {
+	for _, count := range s.Receipts {
+		n += count
+	}
+	return n
 }
 
 func (a *App) release() {

@@ -79,8 +79,8 @@ func (*HMAC) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision resolves the secrets and compiles the scheme.
-func (m *HMAC) Provision(caddy.Context) error {
-	secrets, err := m.resolve(caddy.NewReplacer())
+func (m *HMAC) Provision(ctx caddy.Context) error {
+	secrets, err := m.provision(ctx)
 	if err != nil {
 		return err
 	}

@@ -51,8 +51,8 @@ func (p *Preset) CaddyModule() caddy.ModuleInfo {
 }
 
 // Provision resolves the secrets and compiles the scheme.
-func (p *Preset) Provision(caddy.Context) error {
-	secrets, err := p.resolve(caddy.NewReplacer())
+func (p *Preset) Provision(ctx caddy.Context) error {
+	secrets, err := p.provision(ctx)
 	if err != nil {
 		return err
 	}

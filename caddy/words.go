@@ -22,6 +22,11 @@ func (h *Handler) checkWords() error {
 	if err := h.checkTimes(); err != nil {
 		return err
 	}
+	return h.checkEach()
+}
+
+// checkEach refuses words that are wrong by themselves, whatever the others are.
+func (h *Handler) checkEach() error {
 	if err := h.checkChoices(); err != nil {
 		return err
 	}
@@ -69,10 +74,14 @@ func (h *Handler) checkChoices() error {
 		return errors.New("max_body must be positive, such as `max_body 1MiB`")
 	case h.MaxReceipt < -1:
 		return errors.New("max_receipt must be positive, or -1 to keep no body")
+	case strings.HasPrefix(h.Confirm, "callback"):
+		return errors.New("confirm callback is not in this version: write `confirm response`")
 	case h.Confirm != "" && h.Confirm != confirmResponse:
-		return fmt.Errorf("confirm %q is not in this version: write `confirm response`", h.Confirm)
+		return fmt.Errorf("confirm %q is not a choice: write `confirm response`", h.Confirm)
+	case h.InDoubt == "ask":
+		return errors.New("in_doubt ask is not in this version: write `in_doubt redeliver` or `in_doubt hold`")
 	case h.InDoubt != "" && h.InDoubt != inDoubtRedeliver && h.InDoubt != inDoubtHold:
-		return fmt.Errorf("in_doubt %q is not in this version: write `in_doubt redeliver` or `in_doubt hold`", h.InDoubt)
+		return fmt.Errorf("in_doubt %q is not a choice: write `in_doubt redeliver` or `in_doubt hold`", h.InDoubt)
 	case strings.TrimSpace(h.Source) != h.Source:
 		return fmt.Errorf("source %q must not begin or end with a blank", h.Source)
 	}

@@ -62,10 +62,25 @@ func TestDocumentedCaddyfilesAreRight(t *testing.T) {
 	t.Setenv("GITHUB_SECRET", "for the test")
 	t.Setenv("GITHUB_SECRET_OLD", "for the test, too")
 	t.Setenv("SHOP_SECRET", "for the test, also")
-	t.Run("Caddyfile.example", func(t *testing.T) { validate(t, string(example)) })
+	t.Run("Caddyfile.example", func(t *testing.T) {
+		formatted(t, string(example))
+		validate(t, string(example))
+	})
 	for _, block := range blocks {
 		first, _, _ := bytes.Cut(bytes.TrimSpace(block[1]), []byte("\n"))
-		t.Run(string(first), func(t *testing.T) { validate(t, string(block[1])) })
+		t.Run(string(first), func(t *testing.T) {
+			formatted(t, string(block[1]))
+			validate(t, string(block[1]))
+		})
+	}
+}
+
+// formatted holds a Caddyfile against the form that `fmt` gives it; in another Caddy warns at every start.
+func formatted(t *testing.T, text string) {
+	t.Helper()
+	p := proc.Start(t, t.TempDir(), exe, "fmt", caddyfile(t, text))
+	if p.WaitExit() != 0 {
+		t.Errorf("not formatted; `fmt` gives:\n%s", p.Output())
 	}
 }
 

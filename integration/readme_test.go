@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/einlass/einlass/verifier"
 )
 
@@ -32,18 +34,20 @@ func presetRow(p *verifier.Preset) string {
 	if p.IDSigned == verifier.No && !p.ReplayGuard {
 		signed = "not signed"
 	}
-	window, deadline := "none", "not known"
+	window, answered := "none", "8s"
 	if p.Tolerance > 0 {
 		window = "± " + short(p.Tolerance)
 	}
 	if p.Deadline > 0 {
-		deadline = short(p.Deadline)
+		// A tenth less than the sender's own, at least half a second.
+		answered = fmt.Sprintf("%s (it waits %s)", short(p.Deadline-max(p.Deadline/10, 500*time.Millisecond)), short(p.Deadline))
 	}
 	retries := p.Retries.String()
 	if p.Retries == verifier.Yes && p.RetryHorizon > 0 {
 		retries += ", for " + short(p.RetryHorizon)
 	}
-	return fmt.Sprintf("| `%s` | %s | `%s` (%s) | %s | %s | %s |", p.Name, p.Title, p.EventID, signed, window, deadline, retries)
+	return fmt.Sprintf("| `%s` | %s | `%s` (%s) | %s | %s | %s | %s | %s |",
+		p.Name, p.Title, p.EventID, signed, window, answered, humanize.IBytes(uint64(p.MaxBody)), p.Compare, retries)
 }
 
 // short writes a duration without its zero parts: 5m instead of 5m0s.

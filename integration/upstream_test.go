@@ -113,7 +113,7 @@ func TestAHungAppIsGivenUpAfterForwardTimeoutAndIsInDoubt(t *testing.T) {
 	g := startGate(t, behind.Addr, "forward_timeout 500ms\n in_doubt hold\n lease 5500ms")
 	want(t, "hung", g.send(push("one", `{}`)), http.StatusServiceUnavailable, "in_doubt", false)
 	behind.Script(app.Text(http.StatusOK, "ok"))
-	g.WaitLine(`"reason":"the request was sent, the answer did not come`)
+	g.WaitLine(`"reason":"forward_timeout is over`)
 	a := g.send(push("one", `{}`))
 	want(t, "in doubt", a, http.StatusServiceUnavailable, "in_doubt", false)
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))

@@ -30,7 +30,7 @@ func init() {
 					"X-Github-Delivery": {"{id}"},
 					"X-Github-Event":    {"{type}"},
 				},
-				Body: `{"ref":"refs/heads/main","number":{n},"repository":{"full_name":"octo-org/hello"},"sender":{"login":"octocat"}}`,
+				Body: `{"ref":"refs/heads/main","after":"{id}","number":{n},"repository":{"full_name":"octo-org/hello"},"sender":{"login":"octocat"}}`,
 			},
 			Sources: []string{
 				"scheme: @octokit/webhooks-methods 6.0.0",

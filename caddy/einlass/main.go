@@ -8,6 +8,7 @@ package main
 import (
 	_ "time/tzdata" // a container without zone files must still know time zones
 
+	caddyserver "github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
@@ -17,6 +18,7 @@ import (
 )
 
 func init() {
+	caddyserver.CustomBinaryName = "einlass"
 	caddy.RegisterSubcommand(demo.Command)
 }
 

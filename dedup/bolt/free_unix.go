@@ -14,7 +14,7 @@ func free(path string) (bytes int64, known bool) {
 	if err := syscall.Statfs(filepath.Dir(path), &stat); err != nil {
 		return 0, false
 	}
-	size := uint64(stat.Bsize) //nolint:gosec,unconvert // its type differs between systems, it is never negative
+	size := uint64(stat.Bsize) // its type differs between systems, it is never negative
 	if size != 0 && stat.Bavail > math.MaxInt64/size {
 		return math.MaxInt64, true
 	}

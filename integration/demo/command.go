@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -32,7 +33,7 @@ on free ports of 127.0.0.1, and sends signed webhooks: first deliveries, repeats
 and malformed ones. Meanwhile the app fails, answers get lost, senders hang up and the gate is killed.
 
 After each step the effects are read from the app's SQLite file and judged. The exit status is 0 only if every
-condition holds. It takes about half a minute and leaves nothing behind.`,
+condition holds. It takes about twenty seconds and leaves nothing behind.`,
 		Example: `  einlass webhook-gate demo
   einlass webhook-gate demo --json | jq .failed
   einlass webhook-gate demo --keep --gate ./caddy-with-einlass`,
@@ -57,6 +58,9 @@ func runCommand(cmd *cobra.Command, o Options, asJSON bool) error {
 	}
 	if o.Gate == "" {
 		o.Gate = self
+	}
+	if o.Gate, err = exec.LookPath(o.Gate); err != nil {
+		return fmt.Errorf("--gate: %w", err)
 	}
 	path := strings.Fields(cmd.CommandPath())[1:] // without the root's name
 	o.App = append(append([]string{self}, path...), "app")
@@ -113,11 +117,11 @@ func appCommand() *cobra.Command {
 	return cmd
 }
 
-// untilSignal is a context that ends with Ctrl-C or SIGTERM.
+// untilSignal is a context that ends with Ctrl-C, SIGTERM or the terminal.
 func untilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
