@@ -27,7 +27,7 @@ func (h *Handler) checkMethod(d *delivery) *reply {
 	}
 	rep := refuse(codeMethod, "the method is not one a webhook uses")
 	rep.header.Set("Allow", strings.Join(allow, ", "))
-	return rep
+	return unread(d, rep)
 }
 
 // checkHeaders refuses what the headers alone show to be wrong, before a byte of the body is read.
@@ -37,11 +37,11 @@ func (h *Handler) checkHeaders(d *delivery) *reply {
 	}
 	check, err := h.verifier.Begin(d.signed)
 	if err != nil {
-		return refuseSignature(err)
+		return unread(d, refuseSignature(err))
 	}
 	d.check = check
 	if d.r.ContentLength > d.set.maxBody {
-		return refuse(codeBodySize, "Content-Length is above max_body")
+		return unread(d, refuse(codeBodySize, "Content-Length is above max_body"))
 	}
 	return nil
 }
@@ -53,9 +53,9 @@ func (h *Handler) beforeSignature(d *delivery) *reply {
 		return nil
 	}
 	if answer, ok := shake.Answer(d.signed, nil); ok {
-		return handshakeReply(answer)
+		return unread(d, handshakeReply(answer))
 	}
-	return refuse(codeHandshake, "not the handshake that this sender makes")
+	return unread(d, refuse(codeHandshake, "not the handshake that this sender makes"))
 }
 
 // verify is the end of the check that the body was fed to while it was read.

@@ -21,21 +21,22 @@ var errBodySize = errors.New("body is above max_body")
 func (h *Handler) readBody(d *delivery) *reply {
 	control := http.NewResponseController(d.w)
 	// A writer without deadlines (tests, odd wrappers) leaves Caddy's own idle timeout in charge.
-	if err := control.SetReadDeadline(time.Now().Add(d.set.readTimeout)); err == nil {
-		defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	}
+	limited := control.SetReadDeadline(time.Now().Add(d.set.readTimeout)) == nil
 	body, err := readAll(d.r.Body, d.check, d.r.ContentLength, d.set.maxBody)
 	d.report.read = time.Since(d.began)
 	switch {
 	case err == nil:
+		if limited {
+			_ = control.SetReadDeadline(time.Time{})
+		}
 		d.body = body
 		return nil
 	case errors.Is(err, errBodySize):
-		return closing(d.r, refuse(codeBodySize, err.Error()))
+		return unread(d, refuse(codeBodySize, err.Error()))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return closing(d.r, refuse(codeBodyTimeout, "the body did not arrive within read_timeout"))
+		return unread(d, refuse(codeBodyTimeout, "the body did not arrive within read_timeout"))
 	default:
-		return closing(d.r, refuse(codeBodyIncomplete, "the body ended before it was complete"))
+		return unread(d, refuse(codeBodyIncomplete, "the body ended before it was complete"))
 	}
 }
 
@@ -71,10 +72,17 @@ func readAll(r io.Reader, feed io.Writer, declared, limit int64) ([]byte, error)
 	}
 }
 
-// closing makes an HTTP/1 connection end after the answer: what is left of the body on it is not a request.
-func closing(r *http.Request, rep *reply) *reply {
-	if r.ProtoMajor == 1 {
+// lingering is how long a connection is read on after a refusal, for a body that is on its way: closed at once, it
+// would be reset, and the sender might lose the answer.
+const lingering = time.Second
+
+// unread makes an HTTP/1 connection end after an answer that was decided before the body was read to its end: the
+// rest of the body is not a request. Without this the server would not even write the answer before it has the
+// body, which a sender can hold back.
+func unread(d *delivery, rep *reply) *reply {
+	if d.r.ProtoMajor == 1 && d.r.ContentLength != 0 {
 		rep.header.Set("Connection", "close")
+		_ = http.NewResponseController(d.w).SetReadDeadline(time.Now().Add(lingering))
 	}
 	return rep
 }

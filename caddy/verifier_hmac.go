@@ -105,6 +105,7 @@ func (m *HMAC) compile(secrets []verifier.Secret) (verifier.Verifier, error) {
 		Content:   strings.ReplaceAll(m.Content, `\n`, "\n"),
 		Timestamp: verifier.Timestamp{Header: m.TimestampHeader, Field: m.TimestampField, Unit: verifier.Unit(m.TimestampUnit)},
 		ID:        verifier.ID{Header: m.ID},
+		Blanks:    true,
 		Bare:      m.Format == string(verifier.FormatList) && m.Field == "",
 	}
 	if m.Format == "" && m.Prefix != "" {

@@ -128,3 +128,41 @@ func exchange(t *testing.T, addr, raw string, closeWrite bool) string {
 	}
 	return line
 }
+
+// TestARefusalDoesNotWaitForTheBody: what the headers alone decide is answered although the sender holds its body
+// back, with and without Expect, and the connection is not kept.
+func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+	behind := app.Start(t, app.Text(http.StatusOK, "ok"))
+	g := startGate(t, behind.Addr, "max_body 1KiB")
+	right := "X-Hub-Signature-256: sha256=" + strings.Repeat("0", 64) + "\r\n"
+	for name, c := range map[string]struct{ head, want string }{
+		"no signature":                {"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n", "HTTP/1.1 401 "},
+		"no signature, Expect":        {"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", "HTTP/1.1 401 "},
+		"no signature, chunked":       {"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 401 "},
+		"too large":                   {"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\n" + right + "Content-Length: 1025\r\n\r\n", "HTTP/1.1 413 "},
+		"too large, Expect":           {"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\n" + right + "Content-Length: 1025\r\nExpect: 100-continue\r\n\r\n", "HTTP/1.1 413 "},
+		"a method that is not let in": {"PUT /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n", "HTTP/1.1 405 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", g.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			// Well below Caddy's own idle timeout of a minute, which would end the wait for the body.
+			if err := conn.SetDeadline(time.Now().Add(proc.Patience / 2)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, c.head); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(conn) // to its end: the connection is closed behind the answer
+			if err != nil || !strings.HasPrefix(string(answer), c.want) {
+				t.Fatalf("%v, got %q, want %q", err, answer, c.want)
+			}
+		})
+	}
+	if n := len(behind.Requests()); n != 0 {
+		t.Fatalf("the app was reached %d times", n)
+	}
+}

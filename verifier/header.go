@@ -42,7 +42,7 @@ type list struct {
 	assign    string // between an entry's name and its value
 	field     string // name of the entries that count; "" = all but the timestamp, whole
 	timeField string // name of the entry with the timestamp; "" = none
-	bare      bool   // every entry is a signature and has no name
+	blanks    bool   // blanks around an entry do not count
 }
 
 // parse appends to signatures the values of the entries that count and returns
@@ -58,9 +58,8 @@ func (l list) parse(header, value string, signatures []string) ([]string, string
 		}
 		var entry string
 		entry, rest, more = strings.Cut(rest, l.separator)
-		if l.bare {
-			signatures = append(signatures, strings.TrimSpace(entry))
-			continue
+		if l.blanks {
+			entry = strings.Trim(entry, " \t")
 		}
 		name, content, ok := strings.Cut(entry, l.assign)
 		switch {

@@ -12,6 +12,7 @@ var (
 	stripeList = list{separator: ",", assign: "=", field: "v1", timeField: "t"}
 	spaceList  = list{separator: " ", assign: ",", field: "v1"}
 	bareList   = list{separator: ",", assign: "=", timeField: "t"}
+	blankList  = list{separator: ",", assign: "=", field: "sha256", blanks: true}
 )
 
 func TestListsAreParsed(t *testing.T) {
@@ -31,6 +32,7 @@ func TestListsAreParsed(t *testing.T) {
 		"a value with the assign sign":   {stripeList, "t=1,v1=a=b=", []string{"a=b="}, "1"},
 		"an empty value":                 {stripeList, "t=,v1=", []string{""}, ""},
 		"bare entries":                   {bareList, "a=,t=1,b", []string{"a=", "b"}, "1"},
+		"blanks that do not count":       {blankList, "sha256=a, sha256=b\t ,sha1=c", []string{"a", "b"}, ""},
 		"standard webhooks":              {spaceList, "v1,a v1a,b v1,c", []string{"a", "c"}, ""},
 		"a time where none is looked at": {spaceList, "t,1 v1,a", []string{"a"}, ""},
 	} {

@@ -46,6 +46,9 @@ type HMAC struct {
 	// Bare: the entries of the list are signatures without a name, instead of
 	// Field; only the timestamp's has one.
 	Bare bool
+	// Blanks: with FormatList, blanks around an entry do not count, as in
+	// "v1=ab12, v1=cd34".
+	Blanks bool
 	// Digest is the hash. Default: sha256.
 	Digest Digest
 	// Encoding is how the digest is written, exactly. Default: hex (lower-case).
@@ -156,6 +159,7 @@ func (v *hmacVerifier) setFormat(h HMAC) error {
 			assign:    cmp.Or(h.Assign, "="),
 			field:     cmp.Or(h.Field, "v1"),
 			timeField: h.Timestamp.Field,
+			blanks:    h.Blanks,
 		}
 		if h.Bare && h.Field != "" {
 			return errors.New("format list: the entries are bare or have a field name, not both")
