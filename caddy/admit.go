@@ -89,6 +89,9 @@ func (h *Handler) handshake(d *delivery) *reply {
 	if answer, ok := shake.Answer(d.signed, d.body); ok {
 		return handshakeReply(answer)
 	}
+	if d.r.Method != http.MethodPost {
+		return refuse(codeHandshake, "not the handshake that this sender makes")
+	}
 	return nil
 }
 
@@ -108,11 +111,8 @@ func (h *Handler) identify(d *delivery) *reply {
 		if typ, err = d.doc.Find(d.set.typeAt); err == nil {
 			err = event.ValidID(typ) // it goes into a header, too
 		}
-		if err != nil && d.set.types != nil {
-			return refuseContent("event_type", err)
-		}
-		if err != nil {
-			typ = ""
+		if err != nil { // a matter of the contract, and only where `events` asks for the type
+			typ, d.typeErr = "", err
 		}
 	}
 	d.setPlaceholder("event", id)
@@ -145,7 +145,7 @@ func (h *Handler) lookUp(d *delivery) *reply {
 	if err != nil {
 		return storeUnavailable(err)
 	}
-	verdict, err := shared.gate.LookUp(d.r.Context(), d.identity, d.set.policy)
+	verdict, err := shared.gate.LookUp(context.WithoutCancel(d.r.Context()), d.identity, d.set.policy)
 	if err != nil {
 		return storeUnavailable(err)
 	}
@@ -164,6 +164,9 @@ func (h *Handler) lookUp(d *delivery) *reply {
 func (h *Handler) checkContract(d *delivery) *reply {
 	if d.known {
 		return nil
+	}
+	if d.set.types != nil && d.typeErr != nil {
+		return refuseContent("event_type", d.typeErr)
 	}
 	if d.set.types != nil && !d.set.types[d.identity.Type] {
 		if d.set.acknowledge {

@@ -142,6 +142,15 @@ func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(max(int64((d+time.Second-1)/time.Second), 1), 10)
 }
 
+// validRetryAfter tells whether an app's own value is one: seconds or a date.
+func validRetryAfter(v string) bool {
+	if _, err := strconv.ParseUint(v, 10, 32); err == nil {
+		return true
+	}
+	_, err := http.ParseTime(v)
+	return err == nil
+}
+
 // replay gives the app's stored answer to a delivery that was not its attempt.
 func replay(a *dedup.Answer, r result) *reply {
 	rep := appAnswer(a, r)

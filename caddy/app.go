@@ -1,7 +1,6 @@
 package caddy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -79,43 +78,30 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop gives the store back. When the process is about to end it first waits for the running attempts, as
-// long as Caddy's grace_period lets it: an attempt may go on after its sender was answered, and then no
-// request keeps the server waiting for it. A reload does not wait; attempts hold the store themselves.
+// Stop gives the store back. It waits for nothing: requests and attempts hold the store themselves, and what is
+// running when the process is to end is waited for in drainAtExit, when nothing new can come in any more.
 func (a *App) Stop() error {
-	if !a.holding {
-		return nil
+	if caddy.Exiting() {
+		a.limitExit()
 	}
-	a.holding = false
-	defer a.release()
-	if !caddy.Exiting() {
-		return nil
-	}
-	shared, err := a.hold()
-	if err != nil { // nothing is open, so nothing runs
-		return nil
-	}
-	defer a.release()
-	ctx, cancel := a.graceContext()
-	defer cancel()
-	if n := shared.gate.Running(); n > 0 {
-		a.logger.Info("waiting for running attempts", zap.Int("attempts", n))
-	}
-	if err := shared.gate.Drain(ctx); err != nil {
-		a.logger.Warn("grace period over with attempts running: they stay reserved and are resolved at the next start",
-			zap.Int("attempts", shared.gate.Running()))
+	if a.holding {
+		a.holding = false
+		a.release()
 	}
 	return nil
 }
 
-// graceContext ends with the http app's grace_period; without one, attempts end by their own forward_timeout.
-func (a *App) graceContext() (context.Context, context.CancelFunc) {
-	if app, err := a.ctx.AppIfConfigured("http"); err == nil {
-		if httpApp, ok := app.(*caddyhttp.App); ok && httpApp.GracePeriod > 0 {
-			return context.WithTimeout(context.Background(), time.Duration(httpApp.GracePeriod))
-		}
+// limitExit sets when the waiting at the end of the process is over: the http app's grace_period from now. Without
+// one, attempts end by their own forward_timeout.
+func (a *App) limitExit() {
+	app, err := a.ctx.AppIfConfigured("http")
+	if err != nil {
+		return
 	}
-	return context.WithCancel(context.Background())
+	if httpApp, ok := app.(*caddyhttp.App); ok && httpApp.GracePeriod > 0 {
+		end := time.Now().Add(time.Duration(httpApp.GracePeriod))
+		exitLimit.Store(&end)
+	}
 }
 
 // Interface guards

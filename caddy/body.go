@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // firstRead is the buffer a body of unknown length starts with; a declared length is trusted up to trustLength,
@@ -33,6 +35,8 @@ func (h *Handler) readBody(d *delivery) *reply {
 		return nil
 	case errors.Is(err, errBodySize):
 		return unread(d, refuse(codeBodySize, err.Error()))
+	case tooLarge(err):
+		return unread(d, refuse(codeBodySize, "the body is above the limit of a handler before the gate"))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return unread(d, refuse(codeBodyTimeout, "the body did not arrive within read_timeout"))
 	default:
@@ -85,4 +89,11 @@ func unread(d *delivery, rep *reply) *reply {
 		_ = http.NewResponseController(d.w).SetReadDeadline(time.Now().Add(lingering))
 	}
 	return rep
+}
+
+// tooLarge tells the error of a limit that was set before the gate (`request_body`).
+func tooLarge(err error) bool {
+	var limit *http.MaxBytesError
+	var refused caddyhttp.HandlerError
+	return errors.As(err, &limit) || errors.As(err, &refused) && refused.StatusCode == http.StatusRequestEntityTooLarge
 }

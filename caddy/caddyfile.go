@@ -111,7 +111,7 @@ func (h *Handler) unmarshalWord(d *caddyfile.Dispenser, word string) error {
 	case "replay_guard":
 		return unmarshalSwitch(d, &h.ReplayGuard)
 	case "public_url":
-		return h.unmarshalPublicURL(d)
+		return unmarshalString(d, &h.PublicURL)
 	case "confirm":
 		return unmarshalWords(d, &h.Confirm, "response")
 	case "in_doubt":
@@ -169,12 +169,6 @@ func (h *Handler) unmarshalMaxReceipt(d *caddyfile.Dispenser) error {
 		d.Prev()
 	}
 	return unmarshalSize(d, &h.MaxReceipt)
-}
-
-func (h *Handler) unmarshalPublicURL(d *caddyfile.Dispenser) error {
-	err := unmarshalString(d, &h.PublicURL)
-	h.PublicURL = strings.TrimSuffix(h.PublicURL, "/")
-	return err
 }
 
 func unmarshalString(d *caddyfile.Dispenser, to *string) error {

@@ -3,6 +3,7 @@ package caddy
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -29,7 +30,8 @@ type delivery struct {
 	body     []byte
 	doc      *event.Document
 	identity dedup.Identity
-	known    bool // a receipt exists: the event passed the contract before
+	typeErr  error // why the event type could not be read
+	known    bool  // a receipt exists: the event passed the contract before
 	shared   *sharedStore
 	attempt  *dedup.Attempt
 
@@ -84,6 +86,9 @@ func (s *settings) url(r *http.Request) string {
 	uri := r.RequestURI
 	if orig, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok && orig.RequestURI != "" {
 		uri = orig.RequestURI
+	}
+	if !strings.HasPrefix(uri, "/") { // absolute-form (RFC 9112, section 3.2.2)
+		uri = r.URL.RequestURI()
 	}
 	if s.publicURL != "" {
 		return s.publicURL + uri

@@ -1,24 +1,28 @@
 package caddy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/einlass/einlass/dedup"
 )
+
+// trace is what Go's transport tells of an attempt.
+type trace struct {
+	dialed    atomic.Bool // a connection was asked for
+	connected atomic.Bool // one was had
+	sent      atomic.Int32
+}
 
 // attempt is one forwarding to the app. It runs on a goroutine of its own, because the sender must be answered
 // at answer_within while the app goes on; the gate counts it (dedup.Gate.Drain) and App.Stop waits for it. It
@@ -31,22 +35,19 @@ type attempt struct {
 	request *http.Request
 	cancel  context.CancelFunc
 	rec     *recorder
-	dialed  atomic.Bool
-	sent    atomic.Int32
-	done    chan *reply // receives the answer, once; buffered, so that nobody has to be there
-	left    atomic.Bool // set by whoever comes first: the request, leaving before the end, or the end
-	took    time.Duration
+	trace
+	done chan *reply // receives the answer, once; buffered, so that nobody has to be there
+	left atomic.Bool // set by whoever comes first: the request, leaving before the end, or the end
+	took time.Duration
 }
 
 // forward runs the attempt and answers the sender: with its outcome, or at answer_within without.
 func (h *Handler) forward(d *delivery, next caddyhttp.Handler) *reply {
-	if _, err := d.app.hold(); err != nil { // the attempt's own: it may outlive the request's
-		d.attempt.Leave()
+	a, err := h.launch(d, next)
+	if err != nil {
 		return storeUnavailable(err)
 	}
-	a := newAttempt(h, d)
 	d.report.attempts = a.Count
-	go a.run(next)
 
 	timer := time.NewTimer(time.Until(d.answers))
 	defer timer.Stop()
@@ -59,13 +60,32 @@ func (h *Handler) forward(d *delivery, next caddyhttp.Handler) *reply {
 		reason = "the sender has hung up; the attempt goes on"
 	case <-timer.C:
 	}
-	// Whoever is still inside a request keeps an ending process alive; the sender is answered late then.
-	if caddy.Exiting() || !a.left.CompareAndSwap(false, true) {
+	if !a.left.CompareAndSwap(false, true) { // the end came at the same time
 		rep := <-a.done
 		d.report.forward = a.took
 		return rep
 	}
 	return retryLater(codeInProgress, d.set.retryAfter, reason)
+}
+
+// launch starts the attempt with a hold of its own on the store. If it cannot, or panics, the attempt is left, not
+// running for ever.
+func (h *Handler) launch(d *delivery, next caddyhttp.Handler) (*attempt, error) {
+	if _, err := d.app.hold(); err != nil {
+		d.attempt.Leave()
+		return nil, err
+	}
+	started := false
+	defer func() {
+		if !started {
+			d.attempt.Leave()
+			d.app.release()
+		}
+	}()
+	a := newAttempt(h, d)
+	started = true
+	go a.run(next)
+	return a, nil
 }
 
 func newAttempt(h *Handler, d *delivery) *attempt {
@@ -81,43 +101,11 @@ func newAttempt(h *Handler, d *delivery) *attempt {
 	a.cancel = cancel
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { a.dialed.Store(true) },
+		GotConn:      func(httptrace.GotConnInfo) { a.connected.Store(true) },
 		WroteHeaders: func() { a.sent.Add(1) },
 	})
 	a.request = forwardRequest(ctx, d, a)
 	return a
-}
-
-// forwardRequest builds the request as the app gets it, with a replacer, variables and log fields of its own:
-// those of the delivery are in use by the handlers around the gate, maybe after the sender was answered.
-func forwardRequest(ctx context.Context, d *delivery, a *attempt) *http.Request {
-	r := d.r.Clone(ctx)
-	r.Header = forwardHeaders(d.r.Header, a.Attempt, d.answers)
-	r.Trailer = nil
-	r.TransferEncoding = nil
-	r.ContentLength = int64(len(d.body))
-	r.Body = http.NoBody
-	if len(d.body) > 0 {
-		// Not rewindable: an attempt leaves the gate at most once (no GetBody, ever).
-		r.Body = io.NopCloser(bytes.NewReader(d.body))
-	}
-	r.GetBody = nil
-
-	outer, _ := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	repl := caddy.NewReplacer()
-	original := ctx.Value(caddyhttp.OriginalRequestCtxKey)
-	vars, _ := ctx.Value(caddyhttp.VarsCtxKey).(map[string]any)
-	r = caddyhttp.PrepareRequest(r, repl, a.rec, server)
-	if outer != nil {
-		repl.Map(outer.Get) // what earlier handlers set stays readable
-	}
-	if own, ok := r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any); ok {
-		maps.Copy(own, vars)
-	}
-	if original != nil {
-		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.OriginalRequestCtxKey, original))
-	}
-	return r
 }
 
 // run forwards, decides, stores, and only then lets the answer go.
@@ -125,13 +113,34 @@ func (a *attempt) run(next caddyhttp.Handler) {
 	defer a.app.release()
 	defer a.cancel()
 	began := time.Now()
+	giveUp := time.AfterFunc(a.set.forwardTimeout+overtime, a.giveUp)
 	seen := a.call(next)
+	if !giveUp.Stop() {
+		a.logger.Warn("the next handler came back long after forward_timeout; its attempt was given up before",
+			zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.Duration("forward", time.Since(began)))
+		return
+	}
 	a.took = time.Since(began)
 	if seen.sent > 1 {
 		a.logger.Warn("one attempt was sent to the app more than once: the next handler repeats requests",
 			zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.Int("sent", seen.sent))
 	}
-	rep := a.conclude(classify(seen))
+	a.end(a.conclude(classify(seen)))
+}
+
+// overtime is what a handler gets after forward_timeout to notice it. One that does not (FastCGI looks at no
+// deadline) is not waited for.
+const overtime = time.Second
+
+// giveUp ends an attempt whose handler does not come back.
+func (a *attempt) giveUp() {
+	a.took = a.set.forwardTimeout + overtime
+	a.Leave()
+	a.end(retryLater(codeInDoubt, min(a.set.policy.Lease-a.took, time.Minute), "forward_timeout is over and the next handler does not end"))
+}
+
+// end hands the answer over, or logs it where the request has gone before.
+func (a *attempt) end(rep *reply) {
 	if !a.left.CompareAndSwap(false, true) {
 		a.report(rep)
 	}
@@ -157,8 +166,8 @@ func (a *attempt) call(next caddyhttp.Handler) (seen observed) {
 			}
 		}
 		seen.status = a.rec.status
-		seen.verdict = a.rec.header.Get(headerOutcome)
-		seen.dialed = a.dialed.Load()
+		seen.verdict = strings.Join(a.rec.header.Values(headerOutcome), ", ") // two are no word
+		seen.dialed, seen.connected = a.dialed.Load(), a.connected.Load()
 		seen.sent = int(a.sent.Load())
 	}()
 	seen.err = next.ServeHTTP(a.rec, a.request)
@@ -217,7 +226,7 @@ func (a *attempt) aborted(c concluded) *reply {
 	answer := a.rec.answer(a.set.receiptHeaders)
 	rep := appAnswer(&answer, resultAborted)
 	rep.reason = c.reason
-	if after := a.rec.header.Get("Retry-After"); after != "" && safeHeaderValue(after) {
+	if after := a.rec.header.Get("Retry-After"); validRetryAfter(after) {
 		rep.header.Set("Retry-After", after)
 	} else if status >= 500 || status == http.StatusTooManyRequests {
 		rep.header.Set("Retry-After", retryAfter(a.set.retryAfter))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -63,8 +64,9 @@ func (s *testStore) failing(match func(dedup.Transition) bool) {
 // testGate is a handler without a Caddy around it; its source is github.
 type testGate struct {
 	*Handler
-	t     *testing.T
-	store *testStore
+	t       *testing.T
+	store   *testStore
+	prepare func(*http.Request) // what handlers before the gate do
 }
 
 func newTestGate(t *testing.T, config Handler) *testGate {
@@ -109,6 +111,9 @@ func (g *testGate) deliver(next caddyhttp.HandlerFunc, id, body string) *httptes
 	}
 	w := httptest.NewRecorder()
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
+	if g.prepare != nil {
+		g.prepare(r)
+	}
 	if err := g.ServeHTTP(w, r, next); err != nil {
 		g.t.Fatal(err)
 	}
@@ -246,6 +251,83 @@ func TestAPanicBehindTheGateIsInDoubt(t *testing.T) {
 				t.Fatalf("got %d %s %v", w.Code, w.Body, w.Header())
 			}
 		})
+	}
+}
+
+func TestAHandlerThatReadsTheBodyAsAPlaceholderLeavesItForTheApp(t *testing.T) {
+	t.Parallel()
+	g := newTestGate(t, Handler{})
+	var placeholder, body string
+	next := func(w http.ResponseWriter, r *http.Request) error {
+		repl := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+		placeholder = repl.ReplaceAll("{http.request.body}", "")
+		all, err := io.ReadAll(r.Body)
+		body = string(all)
+		w.WriteHeader(http.StatusNoContent)
+		return err
+	}
+	g.deliver(next, "one", `{"a":1}`)
+	if placeholder != `{"a":1}` || body != `{"a":1}` {
+		t.Errorf("the placeholder gave %q, the app %q", placeholder, body)
+	}
+}
+
+func TestARouteOfAGroupThatHasRunDoesNotRunBehindTheGate(t *testing.T) {
+	t.Parallel()
+	g := newTestGate(t, Handler{})
+	var group map[string]struct{}
+	next := func(w http.ResponseWriter, r *http.Request) error {
+		group, _ = r.Context().Value(routeGroup).(map[string]struct{})
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	g.prepare = func(r *http.Request) {
+		r.Context().Value(routeGroup).(map[string]struct{})["group0"] = struct{}{}
+	}
+	g.deliver(next, "one", "{}")
+	if _, ok := group["group0"]; !ok {
+		t.Errorf("the groups behind the gate are %v", group)
+	}
+}
+
+func TestAHandlerThatIgnoresItsDeadlineIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestGate(t, Handler{ForwardTimeout: caddy.Duration(2 * time.Second), AnswerWithin: caddy.Duration(8 * time.Second)})
+		stuck := func(http.ResponseWriter, *http.Request) error {
+			time.Sleep(time.Minute)
+			return nil
+		}
+		began := time.Now()
+		w := g.deliver(stuck, "one", "{}")
+		if took := time.Since(began); codeOf(t, w) != codeInDoubt || took != 3*time.Second {
+			t.Fatalf("got %d %s after %s", w.Code, w.Body, took)
+		}
+		shared, err := g.app.hold()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.app.release()
+		if n := shared.gate.Running(); n != 0 {
+			t.Fatalf("%d attempts are running", n)
+		}
+		time.Sleep(time.Minute) // it comes back, and nothing of it counts any more
+		synctest.Wait()
+	})
+}
+
+func TestAnAcceptedEventIsRepeatedThoughItsTypeIsNoLongerLetIn(t *testing.T) {
+	t.Parallel()
+	g := newTestGate(t, Handler{EventType: "header X-Type"})
+	var calls atomic.Int64
+	if w := g.deliver(answering(200, "ok", &calls), "one", "{}"); w.Code != 200 {
+		t.Fatalf("got %d %s", w.Code, w.Body)
+	}
+	g.set.types = map[string]bool{"push": true} // as a reload with `events push` would
+	if w := g.deliver(answering(200, "ok", &calls), "one", "{}"); w.Code != 200 || w.Header().Get(headerReceipt) != "duplicate" {
+		t.Errorf("the repeat got %d %s", w.Code, w.Body)
+	}
+	if w := g.deliver(answering(200, "ok", &calls), "two", `{"b":2}`); codeOf(t, w) != codeEventContract {
+		t.Errorf("a new event got %d %s", w.Code, w.Body)
 	}
 }
 

@@ -1,6 +1,7 @@
 package caddy
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -26,8 +27,10 @@ type observed struct {
 	panicked bool   // it panicked; http.ErrAbortHandler says that an answer was lost half-way
 	status   int    // the recorded final status, 0 for none
 	verdict  string // the app's Webhook-Gate-Outcome
-	dialed   bool   // a Go HTTP transport was asked for a connection
 	sent     int    // how often request headers left
+
+	dialed    bool // a Go HTTP transport was asked for a connection
+	connected bool // and got one
 }
 
 // concluded is an outcome with its reason for the log.
@@ -53,7 +56,8 @@ func classify(o observed) concluded {
 
 // classifyError: nothing was answered.
 func classifyError(o observed) concluded {
-	if o.sent > 0 {
+	// A deadline that strikes right after the connection was had may leave a request on its way unseen.
+	if o.sent > 0 || o.connected && errors.Is(o.err, context.DeadlineExceeded) {
 		return concluded{outcomeInDoubt, "the request was sent, the answer did not come: " + errorText(o.err)}
 	}
 	var dial reverseproxy.DialError

@@ -23,6 +23,7 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 		{"no healthy upstream sent nothing", observed{err: caddyhttp.Error(503, errors.New("no upstreams available"))}, outcomeAborted},
 		{"a connection lost after the request", observed{err: caddyhttp.Error(502, io.EOF), dialed: true, sent: 1}, outcomeInDoubt},
 		{"our deadline after the request", observed{err: caddyhttp.Error(504, context.DeadlineExceeded), dialed: true, sent: 1}, outcomeInDoubt},
+		{"our deadline between connecting and sending", observed{err: caddyhttp.Error(504, context.DeadlineExceeded), dialed: true, connected: true}, outcomeInDoubt},
 		{"a dial error on a retry after a try that was sent", observed{err: dial, dialed: true, sent: 1}, outcomeInDoubt},
 		{"an answer lost half-way", observed{panicked: true, status: 200, dialed: true, sent: 1}, outcomeInDoubt},
 		{"a panic before anything was sent", observed{panicked: true}, outcomeInDoubt},
@@ -41,6 +42,7 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 		{"rejected", observed{status: 422, verdict: "rejected", sent: 1}, outcomeRejected},
 		{"pending", observed{status: 202, verdict: "pending", sent: 1}, outcomePending},
 		{"a verdict under a redirect", observed{status: 302, verdict: "committed", sent: 1}, outcomeInDoubt},
+		{"two verdicts", observed{status: 200, verdict: "committed, aborted", sent: 1}, outcomeInDoubt},
 		{"an unknown verdict", observed{status: 200, verdict: "done", sent: 1}, outcomeInDoubt},
 		{"the gate's own word is no verdict", observed{status: 200, verdict: "in_doubt", sent: 1}, outcomeInDoubt},
 	} {

@@ -51,6 +51,10 @@ func (w *recorder) Flush() {}
 // answer is what of the app's answer is stored and given, to the first delivery and to every repeat.
 func (w *recorder) answer(allowed []string) dedup.Answer {
 	a := dedup.Answer{Status: w.status, Body: w.body, BodyDropped: w.dropped}
+	// The gate asks for no encoding. A body that has one all the same is unreadable without its name.
+	if coding := w.header.Get("Content-Encoding"); coding != "" && len(w.body) > 0 && safeHeaderValue(coding) {
+		a.Header = append(a.Header, dedup.Field{Name: "Content-Encoding", Value: coding})
+	}
 	for _, name := range allowed {
 		for _, value := range w.header.Values(name) {
 			if safeHeaderValue(value) {

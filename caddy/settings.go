@@ -3,6 +3,7 @@ package caddy
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -65,7 +66,7 @@ func (h *Handler) resolve(name string, facts verifier.Facts) (settings, error) {
 		maxBody:        or(h.MaxBody, or(facts.MaxBody, defaultMaxBody)),
 		readTimeout:    or(time.Duration(h.ReadTimeout), defaultReadTimeout),
 		guard:          facts.ReplayGuard,
-		publicURL:      h.PublicURL,
+		publicURL:      strings.TrimSuffix(h.PublicURL, "/"),
 		answerWithin:   or(time.Duration(h.AnswerWithin), answerWithin(facts.Deadline)),
 		forwardTimeout: or(time.Duration(h.ForwardTimeout), defaultForwardTimeout),
 		wait:           or(time.Duration(h.Wait), defaultWait),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/einlass/einlass/dedup/event"
 )
@@ -82,8 +83,8 @@ func (h *Handler) checkChoices() error {
 		return errors.New("in_doubt ask is not in this version: write `in_doubt redeliver` or `in_doubt hold`")
 	case h.InDoubt != "" && h.InDoubt != inDoubtRedeliver && h.InDoubt != inDoubtHold:
 		return fmt.Errorf("in_doubt %q is not a choice: write `in_doubt redeliver` or `in_doubt hold`", h.InDoubt)
-	case strings.TrimSpace(h.Source) != h.Source:
-		return fmt.Errorf("source %q must not begin or end with a blank", h.Source)
+	case h.Source != "" && event.ValidID(h.Source) != nil:
+		return errors.New("source must be 1 to 512 bytes of text without control characters, and without blanks at its ends")
 	}
 	return nil
 }
@@ -96,6 +97,9 @@ func (h *Handler) checkContentWords() error {
 		if _, err := event.ParseSelector(at.text); err != nil {
 			return fmt.Errorf("%s: %w", at.name, err)
 		}
+	}
+	if h.EventType == "digest" {
+		return errors.New("event_type: a digest is no type; write `event_type header NAME` or `event_type json /pointer`")
 	}
 	if h.Compare != "" {
 		if _, err := event.ParseComparison(h.Compare); err != nil {
@@ -118,6 +122,9 @@ func (h *Handler) checkContentWords() error {
 // checkReceiptHeader refuses headers that would make a stored answer unsafe to give to somebody else.
 func checkReceiptHeader(name string) error {
 	canonical := http.CanonicalHeaderKey(name)
+	if !httpguts.ValidHeaderFieldName(name) {
+		return fmt.Errorf("receipt_headers: %q is not the name of a header", name)
+	}
 	switch canonical {
 	case "Connection", "Content-Encoding", "Content-Length", "Date", "Keep-Alive", "Location", "Proxy-Authenticate",
 		"Set-Cookie", "Set-Cookie2", "Te", "Trailer", "Transfer-Encoding", "Upgrade":

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/einlass/einlass/integration/internal/app"
 )
@@ -153,5 +155,51 @@ func TestAStoppedGateWaitsForAnAttemptThatOutlivedItsAnswer(t *testing.T) {
 	want(t, "repeat after the restart", a, http.StatusOK, "", true)
 	if a.Body != "late" {
 		t.Fatalf("got %q", a.Body)
+	}
+}
+
+func TestAGateThatIsStoppedUnderSteadyTrafficEndsAndLosesNothing(t *testing.T) {
+	behind := app.Start(t, func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(100 * time.Millisecond) // so that there is never a moment without a running attempt
+		app.Text(http.StatusOK, r.Header.Get("Webhook-Gate-Event"))(w, r)
+	})
+	g := startGate(t, behind.Addr, "")
+	stop := make(chan struct{})
+	var mu sync.Mutex
+	acknowledged := map[string]bool{}
+	var senders sync.WaitGroup
+	for s := range 8 {
+		senders.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				id := strconv.Itoa(s) + "-" + strconv.Itoa(i)
+				a, err := do(g.request(context.Background(), push(id, `{"id":"`+id+`"}`)))
+				if err != nil {
+					return // the gate is gone
+				}
+				mu.Lock()
+				acknowledged[id] = a.Status == http.StatusOK
+				mu.Unlock()
+			}
+		})
+	}
+	for range 16 {
+		behind.Arrived()
+	}
+	code := g.Stop()
+	close(stop)
+	senders.Wait()
+	if code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	g.start()
+	for id, ok := range acknowledged {
+		if ok {
+			want(t, "repeat of "+id, g.send(push(id, `{"id":"`+id+`"}`)), http.StatusOK, "", true)
+		}
 	}
 }
