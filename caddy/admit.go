@@ -115,8 +115,6 @@ func (h *Handler) identify(d *delivery) *reply {
 			typ, d.typeErr = "", err
 		}
 	}
-	d.setPlaceholder("event", id)
-	d.setPlaceholder("type", typ)
 	d.identity = dedup.Identity{
 		Key:         dedup.Key{Source: d.set.source, Event: id},
 		Type:        typ,

@@ -187,8 +187,7 @@ func acknowledged() *reply {
 // answer writes the reply. The error of a write is the sender's loss only: what matters is already on disk.
 func (d *delivery) answer(rep *reply) error {
 	d.report.reply = rep
-	d.setPlaceholder("result", string(rep.result))
-	d.setPlaceholder("code", string(rep.code))
+	d.given.Store(rep)
 	header := d.w.Header()
 	for name, values := range rep.header {
 		header[name] = values

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -36,17 +37,22 @@ type delivery struct {
 	attempt  *dedup.Attempt
 
 	report report
+	given  atomic.Pointer[reply] // for placeholders, which an attempt that goes on may still read
 }
 
 func newDelivery(h *Handler, w http.ResponseWriter, r *http.Request) *delivery {
 	now := time.Now()
-	return &delivery{
+	d := &delivery{
 		w: w, r: r, set: &h.set, app: h.app,
 		began:   now,
 		answers: now.Add(h.set.answerWithin),
 		signed:  verifier.Request{Method: r.Method, URL: h.set.url(r), Header: r.Header, Now: now},
 		report:  report{logger: h.logger, secret: -1},
 	}
+	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		repl.Map(d.placeholder)
+	}
+	return d
 }
 
 // hold takes part in the open store for as long as the request lasts. The handler's config may be gone by
@@ -100,9 +106,29 @@ func (s *settings) url(r *http.Request) string {
 	return scheme + "://" + r.Host + uri
 }
 
-// setPlaceholder sets {http.webhook_gate.<name>} for logs, headers and handle_errors.
-func (d *delivery) setPlaceholder(name, value string) {
-	if repl, ok := d.r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		repl.Set("http.webhook_gate."+name, value)
+// placeholder gives {http.webhook_gate.<name>} for logs, headers and handlers around the gate.
+func (d *delivery) placeholder(key string) (any, bool) {
+	name, ok := strings.CutPrefix(key, "http.webhook_gate.")
+	if !ok {
+		return nil, false
 	}
+	switch name {
+	case "source":
+		return d.set.source, true
+	case "event":
+		return d.identity.Event, true
+	case "type":
+		return d.identity.Type, true
+	}
+	rep := d.given.Load()
+	if rep == nil {
+		rep = &reply{}
+	}
+	switch name {
+	case "result":
+		return string(rep.result), true
+	case "code":
+		return string(rep.code), true
+	}
+	return nil, false
 }

@@ -3,6 +3,7 @@ package bolt
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -18,6 +19,10 @@ const (
 	groupLength = 512
 	groupBytes  = 8 << 20
 )
+
+// yields is how often the writer lets others run before it closes a group: those that the last group has woken are
+// about to bring the next transitions. At rest nobody else wants to run, and this takes no time.
+const yields = 3
 
 // op is a transition on its way through the writer.
 type op struct {
@@ -80,6 +85,9 @@ func (s *Store) write() {
 	for o := range s.queue {
 		g := &group{done: make(chan struct{})}
 		g.take(o)
+		for range yields {
+			runtime.Gosched()
+		}
 		for len(g.ops) < groupLength && g.bytes < groupBytes {
 			more := false
 			select {
