@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/einlass/einlass/verifier"
 )
 
 // gateWords are the words of a webhook_gate block, in the order of the syntax.
@@ -42,32 +44,11 @@ func unknownWord(d *caddyfile.Dispenser, of string, known ...string) error {
 func nearest(word string, known []string) string {
 	best, least := "", len(word)/3+1
 	for _, k := range known {
-		if n := distance(word, k); n <= least && n < len(k) {
+		if n := verifier.EditDistance(word, k); n <= least && n < len(k) {
 			if best == "" || n < least {
 				best, least = k, n
 			}
 		}
 	}
 	return best
-}
-
-// distance counts the insertions, deletions and replacements between two words (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost++
-			}
-			last = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -49,7 +49,7 @@ func NearestPreset(name string) string {
 	}
 	for _, p := range Presets() {
 		for _, spelling := range []string{bare(p.Name), bare(p.Title)} {
-			if d := distance(word, spelling); d < bound || d == bound && best == "" {
+			if d := EditDistance(word, spelling); d < bound || d == bound && best == "" {
 				best, bound = p.Name, d
 			}
 		}
@@ -62,9 +62,9 @@ func bare(name string) string {
 	return strings.NewReplacer("-", "", "_", "", " ", "", ".", "").Replace(strings.ToLower(name))
 }
 
-// distance is the Levenshtein distance in bytes: insertions, deletions and
-// substitutions.
-func distance(a, b string) int {
+// EditDistance is the Levenshtein distance in bytes: how many insertions,
+// deletions and substitutions lie between two words.
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
