@@ -25,7 +25,7 @@ type trace struct {
 }
 
 // attempt is one forwarding to the app. It runs on a goroutine of its own, because the sender must be answered
-// at answer_within while the app goes on; the gate counts it (dedup.Gate.Drain) and App.Stop waits for it. It
+// at answer_within while the app goes on; the gate counts it (dedup.Gate.Drain) and drainAtExit waits for it. It
 // shares nothing with the request that it could outlive.
 type attempt struct {
 	*dedup.Attempt

@@ -17,12 +17,12 @@ import (
 //	live                 16 B key            -> record of an undecided event (reserved, open, held)
 //	receipts/<period>    16 B key            -> record of a final event
 //	digests/<period>     16 B guard hash     -> 16 B key + checksum; sources with a replay guard only
-//	due                  8 B time + 16 B key -> empty; the ends of leases
 //
-// A key is dedup.Key.Hash, a guard hash dedup.GuardHash, a time ms since 1970 as 8 bytes big endian, so that due is
-// in the order of time. A record is a receipt (dedup.AppendReceipt) and a CRC-32C over key and receipt: bbolt
-// itself checks only its two meta pages. Undecided events have a bucket of their own because they are few: the
+// A key is dedup.Key.Hash, a guard hash dedup.GuardHash, a time ms since 1970 as 8 bytes big endian. A record is a
+// receipt (dedup.AppendReceipt) and a CRC-32C over key and receipt: bbolt itself checks only its two meta pages. Undecided events have a bucket of their own because they are few: the
 // groups of a busy gate then touch fewer pages, and what is in doubt is found without reading a million receipts.
+// That bucket is also how the ends of leases are found: an index of them would cost two writes a delivery. A bucket
+// that this version does not know (an early one had such an index, "due") is left alone.
 const formatVersion = 1
 
 var (
@@ -30,7 +30,6 @@ var (
 	bucketLive     = []byte("live")
 	bucketReceipts = []byte("receipts")
 	bucketDigests  = []byte("digests")
-	bucketDue      = []byte("due")
 
 	metaFormat      = []byte("format")      // 4 B big endian
 	metaStore       = []byte("store")       // 16 B random: which store this is
@@ -43,41 +42,32 @@ var (
 // time key, so that whole periods can be walked and dropped in order.
 var periodForever = make([]byte, 8)
 
-// dueFill: keys that come in order leave pages behind that nothing is ever inserted into again.
-const dueFill = 0.9
-
 const keySize = 16
 
 type key = [keySize]byte
 
-func dueKey(at time.Time, k key) []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 8+keySize), uint64(max(at.UnixMilli(), 0)))
-	return append(b, k[:]...)
-}
-
 // buckets are the open buckets of one transaction. They are valid until it ends.
 type buckets struct {
-	meta, live, receipts, digests, due *bbolt.Bucket
+	meta, live, receipts, digests *bbolt.Bucket
 }
 
 func openBuckets(tx *bbolt.Tx) (b buckets, err error) {
-	b.meta, b.live, b.due = tx.Bucket(bucketMeta), tx.Bucket(bucketLive), tx.Bucket(bucketDue)
+	b.meta, b.live = tx.Bucket(bucketMeta), tx.Bucket(bucketLive)
 	if outer := tx.Bucket(bucketReceipts); outer != nil {
 		b.receipts = outer.Bucket(periodForever)
 	}
 	if outer := tx.Bucket(bucketDigests); outer != nil {
 		b.digests = outer.Bucket(periodForever)
 	}
-	if b.meta == nil || b.live == nil || b.due == nil || b.receipts == nil || b.digests == nil {
+	if b.meta == nil || b.live == nil || b.receipts == nil || b.digests == nil {
 		return b, fmt.Errorf("%w: not a store of receipts, or parts of it are missing", dedup.ErrCorrupt)
 	}
-	b.due.FillPercent = dueFill
 	return b, nil
 }
 
 // createBuckets lays out a new store.
 func createBuckets(tx *bbolt.Tx, id [16]byte, created time.Time) error {
-	for _, name := range [][]byte{bucketMeta, bucketLive, bucketReceipts, bucketDigests, bucketDue} {
+	for _, name := range [][]byte{bucketMeta, bucketLive, bucketReceipts, bucketDigests} {
 		if _, err := tx.CreateBucket(name); err != nil {
 			return err
 		}

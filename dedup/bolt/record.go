@@ -76,9 +76,6 @@ func (b buckets) save(k key, cur, next dedup.Receipt, id dedup.Identity) error {
 	if err := to.Put(k[:], sealed); err != nil {
 		return err
 	}
-	if err := b.saveDue(k, cur, next); err != nil {
-		return err
-	}
 	if !id.Guard {
 		return nil
 	}
@@ -91,19 +88,4 @@ func (b buckets) save(k key, cur, next dedup.Receipt, id dedup.Identity) error {
 		}
 	}
 	return b.digests.Put(guard[:], seal(guard, append(make([]byte, 0, keySize+4), k[:]...)))
-}
-
-// saveDue keeps one entry for every lease that has an end to be watched.
-func (b buckets) saveDue(k key, cur, next dedup.Receipt) error {
-	was := cur.State == dedup.StateReserved
-	is := next.State == dedup.StateReserved
-	if was && (!is || !cur.Lease.Equal(next.Lease)) {
-		if err := b.due.Delete(dueKey(cur.Lease, k)); err != nil {
-			return err
-		}
-	}
-	if is {
-		return b.due.Put(dueKey(next.Lease, k), nil)
-	}
-	return nil
 }

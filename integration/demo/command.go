@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -59,9 +58,6 @@ func runCommand(cmd *cobra.Command, o Options, asJSON bool) error {
 	if o.Gate == "" {
 		o.Gate = self
 	}
-	if o.Gate, err = exec.LookPath(o.Gate); err != nil {
-		return fmt.Errorf("--gate: %w", err)
-	}
 	path := strings.Fields(cmd.CommandPath())[1:] // without the root's name
 	o.App = append(append([]string{self}, path...), "app")
 	progress := newProgress(cmd.ErrOrStderr())
@@ -75,7 +71,7 @@ func runCommand(cmd *cobra.Command, o Options, asJSON bool) error {
 	progress.clear()
 	if asJSON {
 		err = errors.Join(err, report.writeJSON(cmd.OutOrStdout()))
-	} else {
+	} else if len(report.Steps) > 0 {
 		err = errors.Join(err, report.writeTable(cmd.OutOrStdout()))
 	}
 	if err == nil && !report.holds() {
