@@ -33,6 +33,7 @@ type Options struct {
 // Store is an open file of receipts. It implements [dedup.Store].
 type Store struct {
 	path        string
+	file        os.FileInfo // what path led to when it was opened
 	db          *bbolt.DB
 	id          [16]byte
 	incarnation uint64
@@ -150,6 +151,17 @@ func (s *Store) usable() error {
 		return r.error
 	}
 	return nil
+}
+
+// inPlace returns why nothing may be written now, or nil: a file that was removed or replaced is still written to
+// without an error, and the next process would find none of it.
+func (s *Store) inPlace() error {
+	info, err := os.Stat(s.path)
+	if err == nil && os.SameFile(info, s.file) {
+		return nil
+	}
+	return fmt.Errorf("%w: the open file is no longer at %s, it was removed or replaced: put it back, "+
+		"or restart to go on with what is there", dedup.ErrUnavailable, s.path)
 }
 
 // sameFile tells whether path still leads to the open file.

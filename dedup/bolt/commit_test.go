@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -111,6 +112,34 @@ func TestNothingNewIsReservedWhileTheDiskHasNoRoomForTheAnswers(t *testing.T) {
 	}
 	room.Store(leastRoom)
 	mustReserve(t, s, "new")
+}
+
+func TestNothingIsWrittenToAFileThatIsNoLongerAtItsPath(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	mustReserve(t, s, "before")
+	away := s.path + ".away"
+	if err := os.Rename(s.path, away); err != nil {
+		t.Skipf("an open file cannot be moved here: %v", err)
+	}
+	for name, replace := range map[string]func() error{
+		"removed":  func() error { return nil },
+		"replaced": func() error { return os.WriteFile(s.path, []byte("another"), 0o600) },
+	} {
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := reserve(t, s, "meanwhile"); !errors.Is(err, dedup.ErrUnavailable) || !errors.Is(err, dedup.ErrNotWritten) || !strings.Contains(err.Error(), s.path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !known(t, s, "before") || known(t, s, "meanwhile") {
+		t.Error("reads do not show what is stored")
+	}
+	if err := os.Rename(away, s.path); err != nil {
+		t.Fatal(err)
+	}
+	mustReserve(t, s, "put back")
 }
 
 func TestAnUnknownCommitGivesTheHandleUp(t *testing.T) {

@@ -47,7 +47,12 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	db.AllocSize = growth(o.MaxSize)
-	s := &Store{path: path, db: db, queue: make(chan *op, queueLength)}
+	info, err := os.Stat(path)
+	if err != nil {
+		_ = db.Close()
+		return nil, fmt.Errorf("opening the store of receipts: %w", err)
+	}
+	s := &Store{path: path, file: info, db: db, queue: make(chan *op, queueLength)}
 	if err := s.begin(); err != nil {
 		_ = db.Close()
 		return nil, err

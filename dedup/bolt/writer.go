@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -130,7 +131,7 @@ func (s *Store) run(g *group) {
 
 // transact runs the group's steps and commits. An error is everybody's.
 func (s *Store) transact(g *group) (err error) {
-	if err := s.usable(); err != nil {
+	if err := errors.Join(s.usable(), s.inPlace()); err != nil {
 		return dedup.NotWritten(err)
 	}
 	tx, err := s.db.Begin(true)
