@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/einlass/einlass/dedup"
 	"github.com/einlass/einlass/dedup/event"
@@ -188,6 +189,9 @@ func (h *Handler) checkContract(d *delivery) *reply {
 
 // reserve makes this delivery the attempt, durably, or gives what it meets instead.
 func (h *Handler) reserve(d *delivery) *reply {
+	if !time.Now().Before(d.answers) {
+		return retryLater(codeTemporaryFailure, d.set.retryAfter, "the time to answer within was over before the attempt")
+	}
 	// Not cut short when the sender hangs up: a reservation that nobody forwards would be in doubt.
 	ctx := context.WithoutCancel(d.r.Context())
 	verdict, err := d.shared.gate.Reserve(ctx, d.identity, d.set.policy)

@@ -26,8 +26,8 @@ type App struct {
 	logger  *zap.Logger
 	store   Store
 	key     string
-	sources map[string][32]byte // source name to the fingerprint of its verifier's config
-	holding bool                // Start took a hold that Stop must give back
+	sources map[string]sourceUse
+	holding bool // Start took a hold that Stop must give back
 }
 
 // CaddyModule returns the Caddy module information.
@@ -42,7 +42,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.ctx = ctx
 	a.logger = ctx.Logger()
-	a.sources = make(map[string][32]byte)
+	a.sources = make(map[string]sourceUse)
 	if a.StoreRaw == nil {
 		a.StoreRaw = json.RawMessage(`{"backend":"bolt"}`)
 	}
@@ -59,13 +59,26 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// registerSource refuses two gates that share a source name but not the verifier and its secrets: their ids
-// would be taken for each other's. Handlers of a config are provisioned one after the other.
-func (a *App) registerSource(name string, fingerprint [32]byte) error {
-	if known, ok := a.sources[name]; ok && known != fingerprint {
+// sourceUse is how a gate of this config uses a source.
+type sourceUse struct {
+	fingerprint [32]byte // of its verifier's config
+	written     bool     // the operator wrote the name; it is not the verifier's
+}
+
+// registerSource refuses two gates that share a source unawares: what one has seen, the other's app would never get.
+// They may share one on purpose, under a name that both of them write, with the same verifier and secrets.
+// Handlers of a config are provisioned one after the other.
+func (a *App) registerSource(name string, use sourceUse) error {
+	known, taken := a.sources[name]
+	a.sources[name] = use
+	switch {
+	case !taken:
+		return nil
+	case known.fingerprint != use.fingerprint:
 		return fmt.Errorf("source %q is used by two gates with different verifiers or secrets: give one of them another name with `source <name>`", name)
+	case !known.written || !use.written:
+		return fmt.Errorf("two gates would share source %q, and an event that one of them has seen would not reach the other's app: give them names with `source <name>`, or both the same name if that is meant", name)
 	}
-	a.sources[name] = fingerprint
 	return nil
 }
 

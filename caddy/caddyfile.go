@@ -136,8 +136,9 @@ func (h *Handler) unmarshalVerify(d *caddyfile.Dispenser, tokens []caddyfile.Tok
 	}
 	name := tokens[0].Text
 	if len(tokens) > 1 && strings.HasPrefix(tokens[1].Text, "/") {
-		return d.Errf("%q stands where the secret does: a path goes before the verifier, as in `webhook_gate %s %s <secret>`; a secret that begins with / goes into the block of `verify`, as `secret <value>`",
-			tokens[1].Text, tokens[1].Text, name)
+		// The word itself is not repeated: it may be a secret after all.
+		return d.Errf("what stands behind %s begins with /: a path goes before the verifier, as in `webhook_gate /path %s <secret>`; a secret that begins with / goes into the block of `verify`, as `secret <value>`",
+			name, name)
 	}
 	v, err := unmarshalVerifier(d, caddyfile.NewDispenser(tokens), name)
 	if err != nil {

@@ -34,14 +34,16 @@ func forwardRequest(ctx context.Context, d *delivery, a *attempt) *http.Request 
 // routeGroup is Caddy's key for the groups of routes of which one has run already (caddyhttp, routes.go).
 const routeGroup = caddy.CtxKey("route_group")
 
-// isolate gives a request a replacer, variables and log fields of its own, filled with what they were.
+// isolate gives a request a replacer and variables of its own, filled with what they were, and log fields of its own.
 func isolate(r *http.Request, w http.ResponseWriter) *http.Request {
 	before := r.Context()
 	server, _ := before.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	repl := caddy.NewReplacer()
 	r = caddyhttp.PrepareRequest(r, repl, w, server)
 	if outer, ok := before.Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		repl.Map(outer.Get) // what earlier handlers set stays readable
+		// What earlier handlers set stays readable. WithoutFile for the copy it makes: handlers around the gate may
+		// go on to give the original further sources while the attempt reads.
+		repl.Map(outer.WithoutFile().Get)
 	}
 	ctx := r.Context()
 	if vars, ok := before.Value(caddyhttp.VarsCtxKey).(map[string]any); ok {

@@ -78,7 +78,7 @@ func (h *Handler) launch(d *delivery, next caddyhttp.Handler) (*attempt, error) 
 	started := false
 	defer func() {
 		if !started {
-			d.attempt.Leave()
+			_ = d.attempt.Abort(context.WithoutCancel(d.r.Context())) // nothing was sent
 			d.app.release()
 		}
 	}()
@@ -112,20 +112,33 @@ func newAttempt(h *Handler, d *delivery) *attempt {
 func (a *attempt) run(next caddyhttp.Handler) {
 	defer a.app.release()
 	defer a.cancel()
+	defer a.catch()
 	began := time.Now()
 	giveUp := time.AfterFunc(a.set.forwardTimeout+overtime, a.giveUp)
 	seen := a.call(next)
-	if !giveUp.Stop() {
-		a.logger.Warn("the next handler came back long after forward_timeout; its attempt was given up before",
-			zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.Duration("forward", time.Since(began)))
+	inTime := giveUp.Stop()
+	if seen.sent > 1 {
+		a.logger.Warn("requests were sent more than once for one attempt: the next handler repeats them",
+			zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.Int("sent", seen.sent))
+	}
+	if !inTime {
+		a.late(classify(seen), time.Since(began))
 		return
 	}
 	a.took = time.Since(began)
-	if seen.sent > 1 {
-		a.logger.Warn("one attempt was sent to the app more than once: the next handler repeats requests",
-			zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.Int("sent", seen.sent))
-	}
 	a.end(a.conclude(classify(seen)))
+}
+
+// catch keeps a fault of ours, or of a store of a third party, from ending the process: there is no server around
+// this goroutine that would.
+func (a *attempt) catch() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	a.logger.Error("panic while an attempt was ended", zap.String("type", fmt.Sprintf("%T", p)), zap.ByteString("stack", debug.Stack()))
+	a.Leave()
+	a.end(storeUnavailable(errors.New("panic")))
 }
 
 // overtime is what a handler gets after forward_timeout to notice it. One that does not (FastCGI looks at no
@@ -134,9 +147,25 @@ const overtime = time.Second
 
 // giveUp ends an attempt whose handler does not come back.
 func (a *attempt) giveUp() {
+	defer a.catch()
 	a.took = a.set.forwardTimeout + overtime
 	a.Leave()
 	a.end(retryLater(codeInDoubt, min(a.set.policy.Lease-a.took, time.Minute), "forward_timeout is over and the next handler does not end"))
+}
+
+// late stores what a handler says after its attempt was given up: an attempt that is not closed may confirm, however
+// late. What it did not do is nobody's news any more, a newer attempt may be running.
+func (a *attempt) late(c concluded, took time.Duration) {
+	var err error
+	switch ctx := context.WithoutCancel(a.request.Context()); c.outcome {
+	case outcomeCommitted:
+		_, err = a.Confirm(ctx, dedup.Commit, a.rec.answer(a.set.receiptHeaders))
+	case outcomeRejected:
+		_, err = a.Confirm(ctx, dedup.Reject, a.rec.answer(a.set.receiptHeaders))
+	}
+	a.logger.Warn("the next handler came back long after forward_timeout",
+		zap.String("source", a.Identity.Source), zap.String("event", a.Identity.Event), zap.String("outcome", string(c.outcome)),
+		zap.Duration("forward", took), zap.Error(err))
 }
 
 // end hands the answer over, or logs it where the request has gone before.
@@ -207,7 +236,9 @@ func (a *attempt) final(receipt dedup.Receipt, err error) func(result) *reply {
 		switch {
 		case err != nil:
 			return storeUnavailable(err)
-		case receipt.Attempt != 0 && !receipt.AnsweredBy(a.Number):
+		case receipt.Answer == nil:
+			return storeUnavailable(errors.New("the store gave a final receipt without an answer"))
+		case !receipt.AnsweredBy(a.Number):
 			return replay(receipt.Answer, resultRepeated)
 		}
 		return appAnswer(receipt.Answer, r)
@@ -225,7 +256,9 @@ func (a *attempt) aborted(c concluded) *reply {
 	}
 	answer := a.rec.answer(a.set.receiptHeaders)
 	rep := appAnswer(&answer, resultAborted)
-	rep.reason = c.reason
+	if rep.reason = c.reason; answer.BodyDropped {
+		rep.reason += ", and its body is above max_receipt and was dropped"
+	}
 	if after := a.rec.header.Get("Retry-After"); validRetryAfter(after) {
 		rep.header.Set("Retry-After", after)
 	} else if status >= 500 || status == http.StatusTooManyRequests {

@@ -47,7 +47,8 @@ type Handler struct {
 	// The largest body in bytes; a longer one is refused with 413. Default: the preset's.
 	MaxBody int64 `json:"max_body,omitempty"`
 
-	// How long the whole body may take to arrive; a slower one is refused with 408. Default: `10s`.
+	// How long the whole body may take to arrive; a slower one is refused with 408. Default: `10s`, or
+	// answer_within where that is less.
 	ReadTimeout caddy.Duration `json:"read_timeout,omitempty"`
 
 	// Where the event id stands: `header NAME`, `json /pointer`, `form FIELD [/pointer]` or `digest`.

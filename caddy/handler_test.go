@@ -293,9 +293,10 @@ func TestARouteOfAGroupThatHasRunDoesNotRunBehindTheGate(t *testing.T) {
 func TestAHandlerThatIgnoresItsDeadlineIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(t, Handler{ForwardTimeout: caddy.Duration(2 * time.Second), AnswerWithin: caddy.Duration(8 * time.Second)})
-		stuck := func(http.ResponseWriter, *http.Request) error {
+		stuck := func(w http.ResponseWriter, _ *http.Request) error {
 			time.Sleep(time.Minute)
-			return nil
+			_, err := io.WriteString(w, "very late")
+			return err
 		}
 		began := time.Now()
 		w := g.deliver(stuck, "one", "{}")
@@ -310,8 +311,11 @@ func TestAHandlerThatIgnoresItsDeadlineIsGivenUp(t *testing.T) {
 		if n := shared.gate.Running(); n != 0 {
 			t.Fatalf("%d attempts are running", n)
 		}
-		time.Sleep(time.Minute) // it comes back, and nothing of it counts any more
+		time.Sleep(time.Minute) // it comes back, and may still confirm
 		synctest.Wait()
+		if w = g.deliver(stuck, "one", "{}"); w.Code != 200 || w.Body.String() != "very late" {
+			t.Fatalf("after it came back: got %d %s", w.Code, w.Body)
+		}
 	})
 }
 

@@ -3,6 +3,9 @@ package caddy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strconv"
 
@@ -101,14 +104,32 @@ func classifyAnswer(o observed) concluded {
 	if o.status >= 200 && o.status < 300 {
 		return concluded{outcomeCommitted, status}
 	}
+	if o.sent > 1 {
+		return concluded{outcomeInDoubt, status + ", but requests were sent more than once: the first may have been done"}
+	}
 	return concluded{outcomeAborted, status}
 }
 
-// errorText keeps the inside of an error of the next handler short: handler errors carry an id and a trace.
+// errorText says what kind of error it was. Go's transport quotes what an app has sent where it is malformed, so the
+// text itself is taken only from errors that are about addresses and system calls.
 func errorText(err error) string {
+	var (
+		op  *net.OpError
+		dns *net.DNSError
+	)
+	switch {
+	case errors.As(err, &op):
+		return op.Error()
+	case errors.As(err, &dns):
+		return dns.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it took too long"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed"
+	}
 	var h caddyhttp.HandlerError
 	if errors.As(err, &h) && h.Err != nil {
 		err = h.Err
 	}
-	return err.Error()
+	return fmt.Sprintf("an error of type %T", err)
 }

@@ -37,6 +37,8 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 		{"a redirect is no success", observed{status: 302, sent: 1}, outcomeAborted},
 		{"a 500", observed{status: 500, sent: 1}, outcomeAborted},
 		{"a 404", observed{status: 404, sent: 1}, outcomeAborted},
+		{"a 503 after the request was sent twice", observed{status: 503, sent: 2}, outcomeInDoubt},
+		{"a 200 after the request was sent twice", observed{status: 200, sent: 2}, outcomeCommitted},
 		{"aborted under a 200", observed{status: 200, verdict: "aborted", sent: 1}, outcomeAborted},
 		{"committed under a 500", observed{status: 500, verdict: "committed", sent: 1}, outcomeCommitted},
 		{"rejected", observed{status: 422, verdict: "rejected", sent: 1}, outcomeRejected},

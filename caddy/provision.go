@@ -35,7 +35,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.app, ok = app.(*App); !ok {
 		return fmt.Errorf("app %s is a %T, not the gate's own", appName, app)
 	}
-	if err := h.app.registerSource(h.set.source, fingerprint); err != nil {
+	if err := h.app.registerSource(h.set.source, sourceUse{fingerprint, h.Source != ""}); err != nil {
 		return err
 	}
 	h.warn()

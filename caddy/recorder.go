@@ -15,6 +15,7 @@ type recorder struct {
 	body    []byte
 	limit   int64
 	dropped bool
+	odd     bool // a status that is none was written
 }
 
 func newRecorder(limit int64) *recorder {
@@ -25,8 +26,11 @@ func newRecorder(limit int64) *recorder {
 func (w *recorder) Header() http.Header { return w.header }
 
 // WriteHeader keeps the first final status; informational ones (1xx) are not an answer. 101 ends the exchange
-// without one, which the missing status tells.
+// without one, which the missing status tells; so does a status that is none.
 func (w *recorder) WriteHeader(status int) {
+	if status < 100 { // net/http lets an app's 000 through
+		w.odd = true
+	}
 	if w.status == 0 && status >= 200 {
 		w.status = status
 	}
@@ -34,7 +38,9 @@ func (w *recorder) WriteHeader(status int) {
 
 // Write keeps the body up to the limit; a longer one is dropped whole, half a body helps nobody.
 func (w *recorder) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
+	if !w.odd {
+		w.WriteHeader(http.StatusOK)
+	}
 	switch {
 	case w.dropped:
 	case int64(len(w.body))+int64(len(p)) > w.limit:

@@ -20,6 +20,15 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("status %d, want 201", w.status)
 		}
 	})
+	t.Run("a status that is none is not taken for success", func(t *testing.T) {
+		t.Parallel()
+		w := newRecorder(10)
+		w.WriteHeader(0)
+		_, _ = io.WriteString(w, "body")
+		if w.status != 0 {
+			t.Errorf("status %d, want none", w.status)
+		}
+	})
 	t.Run("a body of exactly the limit is kept, one byte more drops all of it", func(t *testing.T) {
 		t.Parallel()
 		w := newRecorder(4)

@@ -64,8 +64,6 @@ func (h *Handler) resolve(name string, facts verifier.Facts) (settings, error) {
 	s := settings{
 		source:         or(h.Source, name),
 		maxBody:        or(h.MaxBody, or(facts.MaxBody, defaultMaxBody)),
-		readTimeout:    or(time.Duration(h.ReadTimeout), defaultReadTimeout),
-		guard:          facts.ReplayGuard,
 		publicURL:      strings.TrimSuffix(h.PublicURL, "/"),
 		answerWithin:   or(time.Duration(h.AnswerWithin), answerWithin(facts.Deadline)),
 		forwardTimeout: or(time.Duration(h.ForwardTimeout), defaultForwardTimeout),
@@ -74,9 +72,7 @@ func (h *Handler) resolve(name string, facts verifier.Facts) (settings, error) {
 		maxReceipt:     max(or(h.MaxReceipt, defaultMaxReceipt), 0),
 		receiptHeaders: h.ReceiptHeaders,
 	}
-	if h.ReplayGuard != nil {
-		s.guard = *h.ReplayGuard
-	}
+	s.readTimeout = or(time.Duration(h.ReadTimeout), min(defaultReadTimeout, s.answerWithin))
 	if s.receiptHeaders == nil {
 		s.receiptHeaders = []string{"Content-Type"}
 	}
@@ -112,6 +108,7 @@ func (h *Handler) resolveContent(s *settings, facts verifier.Facts) (err error) 
 			return err // says that it is about the contract
 		}
 	}
+	s.guard = h.guards(s.idAt, facts)
 	if h.Events == nil {
 		return nil
 	}
@@ -124,6 +121,27 @@ func (h *Handler) resolveContent(s *settings, facts verifier.Facts) (err error) 
 		s.types[t] = true
 	}
 	return nil
+}
+
+// guards tells whether the same bytes under another id are the same event: as the operator says, or as is known of the
+// sender; and where the operator has put the id into a header, unless that header is known to be signed.
+func (h *Handler) guards(id event.Selector, facts verifier.Facts) bool {
+	switch {
+	case h.ReplayGuard != nil:
+		return *h.ReplayGuard
+	case h.EventID == "" || h.EventID == facts.EventID:
+		return facts.ReplayGuard
+	}
+	if _, none := h.verifier.(verifier.None); none {
+		return false // nothing is signed, so nothing can be guarded
+	}
+	signer, ok := h.verifier.(verifier.HeaderSigner)
+	for _, name := range id.HeaderNames() {
+		if !ok || !signer.SignsHeader(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // answerWithin leaves a margin of a tenth, at least half a second, below the sender's own deadline.

@@ -1,6 +1,7 @@
 package caddy
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -132,7 +133,7 @@ func (*None) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func unmarshalVerifier(d, own *caddyfile.Dispenser, name string) (Verifier, error) {
 	info, err := caddy.GetModule(verifiersNamespace + "." + name)
 	if err != nil {
-		return nil, d.Errf("unknown verifier %q%s", name, didYouMean(name))
+		return nil, d.WrapErr(unknownVerifier(name))
 	}
 	module := info.New()
 	v, ok := module.(Verifier)
@@ -146,11 +147,12 @@ func unmarshalVerifier(d, own *caddyfile.Dispenser, name string) (Verifier, erro
 	return v, unmarshaler.UnmarshalCaddyfile(own)
 }
 
-func didYouMean(name string) string {
+// unknownVerifier repeats the word only where it is near a known one: it may be a secret in the wrong place.
+func unknownVerifier(name string) error {
 	if near := verifier.NearestPreset(name); near != "" {
-		return fmt.Sprintf(": did you mean `%s`?", near)
+		return fmt.Errorf("unknown verifier %q: did you mean `%s`?", name, near)
 	}
-	return ": write the sender's name, `hmac` for any other keyed digest, or `none`"
+	return errors.New("unknown verifier: write the sender's name before its secret, `hmac` for any other keyed digest, or `none`")
 }
 
 // Interface guards

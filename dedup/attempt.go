@@ -2,8 +2,10 @@ package dedup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Attempt is one forwarding of an event to the app, reserved durably. Its owner ends it by exactly one of Commit,
@@ -17,6 +19,7 @@ type Attempt struct {
 
 	gate   *Gate
 	flight *flight
+	lease  time.Time
 
 	once    sync.Once
 	receipt Receipt // what the end has led to
@@ -28,7 +31,7 @@ func newAttempt(g *Gate, f *flight, id Identity, token string, r Receipt) *Attem
 	id.Key, id.Type = r.Key, r.Type
 	return &Attempt{
 		Number: r.Attempt, Count: r.Attempts, Token: token, InDoubt: r.InDoubtBefore, Identity: id,
-		gate: g, flight: f,
+		gate: g, flight: f, lease: r.Lease,
 	}
 }
 
@@ -87,7 +90,7 @@ func (a *Attempt) end(ctx context.Context, f *Finish) (first bool) {
 			return
 		}
 		f.Key, f.Attempt, f.At = a.Identity.Key, a.Number, a.gate.now()
-		res, err := a.gate.store.Apply(ctx, *f)
+		res, err := a.apply(ctx, *f)
 		if err != nil {
 			a.err = fmt.Errorf("storing %s of %s: %w", f.Outcome, a, err)
 			return
@@ -95,4 +98,41 @@ func (a *Attempt) end(ctx context.Context, f *Finish) (first bool) {
 		a.receipt = res.Receipt
 	})
 	return first
+}
+
+// apply stores the end of the attempt. What is certainly not written is tried again while the lease lasts: the app
+// has answered, and without this its answer would be lost over a disk that was full for a moment.
+func (a *Attempt) apply(ctx context.Context, f Finish) (Result, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		res, err := a.gate.store.Apply(ctx, f)
+		if err == nil || !errors.Is(err, ErrNotWritten) || !errors.Is(err, ErrUnavailable) ||
+			!a.gate.now().Add(pause).Before(a.lease) {
+			return res, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return res, err
+		}
+	}
+}
+
+// Pauses between two tries to store the end of an attempt.
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+)
+
+// Confirm stores an outcome, Commit or Reject, that came after the attempt was left: every attempt that is not closed
+// may confirm. It returns the receipt that stands then, which may be another attempt's; see [Receipt.AnsweredBy].
+func (a *Attempt) Confirm(ctx context.Context, outcome Outcome, answer Answer) (Receipt, error) {
+	res, err := a.gate.store.Apply(ctx, Finish{
+		Key: a.Identity.Key, Attempt: a.Number, Outcome: outcome, Answer: answer, Learned: LearnedResponse, At: a.gate.now(),
+	})
+	if err != nil {
+		return Receipt{}, fmt.Errorf("storing %s of %s: %w", outcome, a, err)
+	}
+	return res.Receipt.clone(), nil
 }

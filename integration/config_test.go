@@ -30,6 +30,7 @@ func TestWrongConfigurationIsRefusedWhenLoaded(t *testing.T) {
 		{"empty file", "webhook_gate /a github {file." + empty + "}", []string{"is the file there"}},
 		{"malformed secret from the environment", "webhook_gate /a standard-webhooks {env.MALFORMED}", []string{"secret 1", "base64"}},
 		{"two gates of one source with different secrets", "webhook_gate /a github {env.ONE_SECRET}\n\twebhook_gate /b github other", []string{`source "github"`, "source <name>"}},
+		{"two gates that share a source unawares", "webhook_gate /a github {env.ONE_SECRET}\n\twebhook_gate /b github {env.ONE_SECRET}", []string{`source "github"`, "would not reach the other's app", "source <name>"}},
 		{"a contract that is not there", "webhook_gate /a github {env.ONE_SECRET} {\n contract /no/such/schema.json\n}", []string{"contract", "/no/such/schema.json"}},
 		{"no event id", "webhook_gate /a none", []string{"event_id is missing", "event_id header NAME"}},
 		{"unknown preset", "webhook_gate /a gihub x", []string{":3", "did you mean `github`"}},
@@ -54,7 +55,7 @@ func TestWrongConfigurationIsRefusedWhenLoaded(t *testing.T) {
 	}
 }
 
-func TestTwoGatesOfOneSourceWithTheSameSecretsAreLetIn(t *testing.T) {
+func TestTwoGatesMayShareASourceThatBothOfThemName(t *testing.T) {
 	t.Setenv("ONE_SECRET", "one-secret-value")
-	validate(t, "http://127.0.0.1:0 {\n\tbind 127.0.0.1\n\twebhook_gate /a github {env.ONE_SECRET}\n\twebhook_gate /b github {env.ONE_SECRET}\n\trespond ok\n}\n")
+	validate(t, "http://127.0.0.1:0 {\n\tbind 127.0.0.1\n\twebhook_gate /a github {env.ONE_SECRET} {\n\t\tsource main\n\t}\n\twebhook_gate /b github {env.ONE_SECRET} {\n\t\tsource main\n\t}\n\trespond ok\n}\n")
 }

@@ -189,3 +189,10 @@ func (c *hmacCheck) Finish([]byte) (Result, error) {
 	c.result.Secret = matched
 	return c.result, nil
 }
+
+// SignsHeader implements [HeaderSigner].
+func (v *hmacVerifier) SignsHeader(name string) bool {
+	return v.content.uses(partHeader, name) ||
+		name == v.idHeader && v.content.uses(partID, "") ||
+		name == v.timestamp.Header && v.content.uses(partTimestamp, "")
+}

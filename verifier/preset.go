@@ -103,6 +103,15 @@ func (set variants) Headers() []string {
 	return names
 }
 
+// SignsHeader implements [HeaderSigner]: a header counts if the variant that
+// uses it signs it.
+func (set variants) SignsHeader(name string) bool {
+	return slices.ContainsFunc(set, func(v variant) bool {
+		signer, ok := v.Verifier.(HeaderSigner)
+		return ok && signer.SignsHeader(name)
+	})
+}
+
 func present(h http.Header, canonical string) bool {
 	_, ok := h[canonical]
 	return ok

@@ -65,6 +65,15 @@ type Family interface {
 	New(Options) (Verifier, error)
 }
 
+// HeaderSigner is implemented by verifiers that can tell which headers a
+// signature covers. An id in a header that it does not cover can be changed by
+// whoever has captured a delivery.
+type HeaderSigner interface {
+	// SignsHeader reports whether the header is part of what is signed. name is
+	// canonical.
+	SignsHeader(name string) bool
+}
+
 // Signer is implemented by verifiers that can also sign, for test deliveries.
 type Signer interface {
 	// Sign returns the headers to set on req so that its own verifier accepts

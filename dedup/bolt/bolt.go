@@ -140,7 +140,7 @@ func (s *Store) Check(ctx context.Context) error {
 // (copy what is readable into a new file, flush, rename, open) belongs here.
 func (s *Store) giveUp(cause error) error {
 	s.broken.CompareAndSwap(nil, &reason{fmt.Errorf(
-		"%w: %s failed in a way that leaves its content unknown; it is not used until it is opened again: %w",
+		"%w: %s failed in a way that leaves its content unknown; it is not used until Caddy is restarted: %w",
 		dedup.ErrUnavailable, s.path, cause)})
 	return s.broken.Load().error
 }

@@ -142,6 +142,34 @@ func TestNothingIsWrittenToAFileThatIsNoLongerAtItsPath(t *testing.T) {
 	mustReserve(t, s, "put back")
 }
 
+func TestADamagedGuardEntryIsTheTroubleOfItsOwnEventOnly(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	id := deduptest.Guarded("guarded", "content")
+	res, err := s.Apply(context.Background(), deduptest.Reserve(id, 0, dedup.Redeliver))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(context.Background(), deduptest.Finish(id.Key, res.Receipt.Attempt, dedup.Abort, 0)); err != nil {
+		t.Fatal(err)
+	}
+	err = s.db.Update(func(tx *bbolt.Tx) error {
+		b, err := openBuckets(tx)
+		if err != nil {
+			return err
+		}
+		guard := dedup.GuardHash(id.Source, id.Digest)
+		return b.digests.Put(guard[:], make([]byte, keySize+4))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(context.Background(), deduptest.Reserve(id, 0, dedup.Redeliver)); !errors.Is(err, dedup.ErrCorrupt) || !errors.Is(err, dedup.ErrNotWritten) {
+		t.Errorf("got %v", err)
+	}
+	mustReserve(t, s, "another")
+}
+
 func TestAnUnknownCommitGivesTheHandleUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -90,7 +91,10 @@ func (g *group) step(b buckets, o *op, out *outcome, n *counts) (wrote bool, err
 	if !write {
 		return false, nil
 	}
-	if err := b.save(k, cur, next, id); err != nil {
+	if err := b.save(k, cur, next, id); errors.Is(err, dedup.ErrCorrupt) {
+		out.result, out.err = dedup.Result{}, dedup.NotWritten(err)
+		return false, nil
+	} else if err != nil {
 		return false, fmt.Errorf("writing record %x: %w", k, err)
 	}
 	g.keys[k] = struct{}{}

@@ -134,7 +134,9 @@ func (s *Store) begin() (err error) {
 			err = damaged(s.path, fmt.Errorf("%v", p))
 		}
 	}()
+	var opening int64
 	err = s.db.Update(func(tx *bbolt.Tx) error {
+		opening = int64(tx.ID())
 		b, err := openBuckets(tx)
 		if err != nil {
 			return err
@@ -157,7 +159,7 @@ func (s *Store) begin() (err error) {
 		return damaged(s.path, err)
 	case errors.Is(err, dedup.ErrNewerFormat):
 		return fmt.Errorf("opening %s: %w", s.path, err)
-	case err != nil && !isFull(err):
+	case err != nil && (!isFull(err) || !s.rolledBack(opening)):
 		return fmt.Errorf("writing to the store of receipts %s: %w", s.path, err)
 	}
 	// On a full disk receipts can still be answered from: writes will say so themselves.

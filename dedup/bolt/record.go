@@ -63,6 +63,11 @@ func (b buckets) guarded(guard key) (k key, known bool, err error) {
 
 // save writes next in the place of cur, and whatever goes with it. Writing the same twice changes nothing.
 func (b buckets) save(k key, cur, next dedup.Receipt, id dedup.Identity) error {
+	// First what can go wrong with one record: nothing of the others' group may be written before.
+	guard, write, err := b.guardToWrite(id)
+	if err != nil {
+		return err
+	}
 	sealed := seal(k, dedup.AppendReceipt(nil, next))
 	to, from := b.live, b.receipts
 	if next.State.Final() {
@@ -76,16 +81,23 @@ func (b buckets) save(k key, cur, next dedup.Receipt, id dedup.Identity) error {
 	if err := to.Put(k[:], sealed); err != nil {
 		return err
 	}
-	if !id.Guard {
+	if !write {
 		return nil
 	}
-	guard := dedup.GuardHash(id.Source, id.Digest)
-	if first, known, err := b.guarded(guard); err != nil {
-		return err
-	} else if known {
-		if _, found, err := b.load(first); found || err != nil {
-			return err
-		}
-	}
 	return b.digests.Put(guard[:], seal(guard, append(make([]byte, 0, keySize+4), k[:]...)))
+}
+
+// guardToWrite tells whether the content's place in the guard index is this event's to take: it is free, or leads to
+// an event that is not there any more.
+func (b buckets) guardToWrite(id dedup.Identity) (guard key, write bool, err error) {
+	if !id.Guard {
+		return guard, false, nil
+	}
+	guard = dedup.GuardHash(id.Source, id.Digest)
+	first, known, err := b.guarded(guard)
+	if err != nil || !known {
+		return guard, err == nil, err
+	}
+	_, found, err := b.load(first)
+	return guard, err == nil && !found, err
 }

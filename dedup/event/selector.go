@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +34,10 @@ type Selector struct {
 	field   string
 	pointer pointer
 }
+
+// HeaderNames are the canonical names of the headers a value may stand in; nil
+// where it stands in the body.
+func (s Selector) HeaderNames() []string { return slices.Clone(s.headers) }
 
 // ParseSelector reads the text form. Its errors say what to write instead.
 func ParseSelector(text string) (Selector, error) {
