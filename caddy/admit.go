@@ -65,7 +65,6 @@ func (h *Handler) verify(d *delivery) *reply {
 	if err != nil {
 		return refuseSignature(err)
 	}
-	d.verified = result
 	d.report.secret, d.report.skew = result.Secret, result.Skew
 	return nil
 }
@@ -144,7 +143,9 @@ func (h *Handler) lookUp(d *delivery) *reply {
 	if err != nil {
 		return storeUnavailable(err)
 	}
-	verdict, err := shared.gate.LookUp(context.WithoutCancel(d.r.Context()), d.identity, d.set.policy)
+	ctx, cancel := d.storing()
+	defer cancel()
+	verdict, err := shared.gate.LookUp(ctx, d.identity, d.set.policy)
 	if err != nil {
 		return storeUnavailable(err)
 	}
@@ -192,8 +193,8 @@ func (h *Handler) reserve(d *delivery) *reply {
 	if !time.Now().Before(d.answers) {
 		return retryLater(codeTemporaryFailure, d.set.retryAfter, "the time to answer within was over before the attempt")
 	}
-	// Not cut short when the sender hangs up: a reservation that nobody forwards would be in doubt.
-	ctx := context.WithoutCancel(d.r.Context())
+	ctx, cancel := d.storing()
+	defer cancel()
 	verdict, err := d.shared.gate.Reserve(ctx, d.identity, d.set.policy)
 	if err != nil {
 		return storeUnavailable(err)

@@ -27,7 +27,6 @@ type delivery struct {
 
 	signed   verifier.Request
 	check    verifier.Check
-	verified verifier.Result
 	body     []byte
 	doc      *event.Document
 	identity dedup.Identity
@@ -75,6 +74,17 @@ func (d *delivery) close() {
 		d.app.release()
 	}
 	d.report.write(d)
+}
+
+// storing is a context for steps of the store, which a sender that hangs up does not cut short: a reservation that
+// nobody forwards would be in doubt. It ends when the sender must be answered, but leaves the store a second; a write
+// that has begun by then is waited for.
+func (d *delivery) storing() (context.Context, context.CancelFunc) {
+	end := d.answers
+	if least := time.Now().Add(time.Second); end.Before(least) {
+		end = least
+	}
+	return context.WithDeadline(context.WithoutCancel(d.r.Context()), end)
 }
 
 // waiting is a context that ends when the sender goes away, when it must be answered, or after limit.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptrace"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +26,8 @@ type trace struct {
 }
 
 // attempt is one forwarding to the app. It runs on a goroutine of its own, because the sender must be answered
-// at answer_within while the app goes on; the gate counts it (dedup.Gate.Drain) and drainAtExit waits for it. It
-// shares nothing with the request that it could outlive.
+// at answer_within while the app goes on; the gate counts it (dedup.Gate.Drain) and drainAtExit waits for it. What
+// it may change of the request is its own (detach.go), for it may outlive the request.
 type attempt struct {
 	*dedup.Attempt
 	app     *App
@@ -36,7 +37,8 @@ type attempt struct {
 	cancel  context.CancelFunc
 	rec     *recorder
 	trace
-	done chan *reply // receives the answer, once; buffered, so that nobody has to be there
+	once sync.Once   // the attempt ends once, whatever still goes wrong after that
+	done chan *reply // receives the answer then; buffered, so that nobody has to be there
 	left atomic.Bool // set by whoever comes first: the request, leaving before the end, or the end
 	took time.Duration
 }
@@ -68,20 +70,22 @@ func (h *Handler) forward(d *delivery, next caddyhttp.Handler) *reply {
 	return retryLater(codeInProgress, d.set.retryAfter, reason)
 }
 
-// launch starts the attempt with a hold of its own on the store. If it cannot, or panics, the attempt is left, not
-// running for ever.
+// launch starts the attempt with a hold of its own on the store. If it cannot, or panics, nothing was sent: the event
+// is free again.
 func (h *Handler) launch(d *delivery, next caddyhttp.Handler) (*attempt, error) {
-	if _, err := d.app.hold(); err != nil {
-		d.attempt.Leave()
-		return nil, err
-	}
-	started := false
+	held, started := false, false
 	defer func() {
 		if !started {
-			_ = d.attempt.Abort(context.WithoutCancel(d.r.Context())) // nothing was sent
+			_ = d.attempt.Abort(context.WithoutCancel(d.r.Context()))
+		}
+		if held && !started {
 			d.app.release()
 		}
 	}()
+	if _, err := d.app.hold(); err != nil {
+		return nil, err
+	}
+	held = true
 	a := newAttempt(h, d)
 	started = true
 	go a.run(next)
@@ -170,10 +174,12 @@ func (a *attempt) late(c concluded, took time.Duration) {
 
 // end hands the answer over, or logs it where the request has gone before.
 func (a *attempt) end(rep *reply) {
-	if !a.left.CompareAndSwap(false, true) {
-		a.report(rep)
-	}
-	a.done <- rep
+	a.once.Do(func() {
+		if !a.left.CompareAndSwap(false, true) {
+			a.report(rep)
+		}
+		a.done <- rep
+	})
 }
 
 // report logs the end of an attempt whose request has gone before it.

@@ -172,6 +172,49 @@ func TestASuccessIsNotToldBeforeItsReceiptIsStored(t *testing.T) {
 	}
 }
 
+func TestAStoreThatPanicsDoesNotEndTheProcess(t *testing.T) {
+	t.Parallel()
+	g := newTestGate(t, Handler{})
+	g.store.failing(func(t dedup.Transition) bool {
+		if _, finish := t.(dedup.Finish); finish {
+			panic("a fault of the store")
+		}
+		return false
+	})
+	var calls atomic.Int64
+	w := g.deliver(answering(200, "ok", &calls), "one", "{}")
+	if w.Code != 503 || codeOf(t, w) != codeStoreUnavailable {
+		t.Fatalf("got %d %s", w.Code, w.Body)
+	}
+	shared, err := g.app.hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.app.release()
+	if n := shared.gate.Running(); n != 0 {
+		t.Errorf("%d attempts are running", n)
+	}
+}
+
+func TestHeadersThatConnectionNamesAreNotPassedOnAndCannotNameTheGates(t *testing.T) {
+	t.Parallel()
+	g := newTestGate(t, Handler{})
+	g.prepare = func(r *http.Request) {
+		r.Header["Connection"] = []string{"X-Hop, Webhook-Gate-Event", "keep-alive"}
+		r.Header.Set("X-Hop", "1")
+		r.Header.Set("X-End", "2")
+	}
+	var got http.Header
+	g.deliver(func(w http.ResponseWriter, r *http.Request) error {
+		got = r.Header.Clone()
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}, "one", "{}")
+	if got.Get("X-Hop") != "" || got.Get("Connection") != "" || got.Get("X-End") != "2" || got.Get(headerEvent) != "one" {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestAStoreThatCannotBeOpenedFailsClosed(t *testing.T) {
 	t.Parallel()
 	g := newTestGate(t, Handler{})

@@ -42,6 +42,13 @@ func forwardHeaders(from http.Header, a *dedup.Attempt, answers time.Time) http.
 			delete(h, name)
 		}
 	}
+	// Headers that Connection names are for the gate alone (RFC 9110, section 7.6.1). They go before the gate's own
+	// are set, so that nobody can name those.
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
 	for _, name := range []string{
 		// With one of these Go's transport takes a POST for idempotent and sends it again on its own
 		// when a reused connection dies (net/http, Request.isReplayable).

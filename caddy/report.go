@@ -11,7 +11,7 @@ import (
 )
 
 // report collects what the one log line of a delivery says. Never a secret, a signature or a body: the reasons
-// that reach it are built from names, offsets and times.
+// that reach it are built from names, offsets, times and network addresses.
 type report struct {
 	logger   *zap.Logger
 	reply    *reply

@@ -27,7 +27,7 @@ const (
 	answerMinMargin = 500 * time.Millisecond
 )
 
-// The words of in_doubt, of compare's reader and of events' otherwise that this version knows.
+// The words of in_doubt, confirm and events' otherwise that this version knows.
 const (
 	inDoubtRedeliver     = "redeliver"
 	inDoubtHold          = "hold"

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,6 +175,26 @@ func do(req *http.Request) (answer, error) {
 		a.Code = problem.Code
 	}
 	return a, nil
+}
+
+// steadily runs 8 senders, each of which sends its n-th event until stop is closed or send says that it is over.
+func steadily(stop <-chan struct{}, send func(id string) bool) *sync.WaitGroup {
+	var senders sync.WaitGroup
+	for s := range 8 {
+		senders.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if !send(fmt.Sprintf("%d-%d", s, n)) {
+					return
+				}
+			}
+		})
+	}
+	return &senders
 }
 
 // want compares what matters of an answer; code "" means the app's own.

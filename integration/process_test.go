@@ -40,22 +40,13 @@ func TestReloadsUnderLoadLoseAndDoubleNothing(t *testing.T) {
 	g := startGate(t, behind.Addr, "")
 	stop := make(chan struct{})
 	var acknowledged atomic.Int64
-	var senders sync.WaitGroup
-	for s := range 8 {
-		senders.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if !g.deliver(push(fmt.Sprintf("%d-%d", s, i), fmt.Sprintf(`{"s":%d,"i":%d}`, s, i))) {
-					return
-				}
-				acknowledged.Add(1)
-			}
-		})
-	}
+	senders := steadily(stop, func(id string) bool {
+		if !g.deliver(push(id, fmt.Sprintf(`{"id":%q}`, id))) {
+			return false
+		}
+		acknowledged.Add(1)
+		return true
+	})
 	for range 20 {
 		g.reload()
 	}

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -167,26 +168,16 @@ func TestAGateThatIsStoppedUnderSteadyTrafficEndsAndLosesNothing(t *testing.T) {
 	stop := make(chan struct{})
 	var mu sync.Mutex
 	acknowledged := map[string]bool{}
-	var senders sync.WaitGroup
-	for s := range 8 {
-		senders.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				id := strconv.Itoa(s) + "-" + strconv.Itoa(i)
-				a, err := do(g.request(context.Background(), push(id, `{"id":"`+id+`"}`)))
-				if err != nil {
-					return // the gate is gone
-				}
-				mu.Lock()
-				acknowledged[id] = a.Status == http.StatusOK
-				mu.Unlock()
-			}
-		})
-	}
+	senders := steadily(stop, func(id string) bool {
+		a, err := do(g.request(context.Background(), push(id, fmt.Sprintf(`{"id":%q}`, id))))
+		if err != nil {
+			return false // the gate is gone
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		acknowledged[id] = a.Status == http.StatusOK
+		return true
+	})
 	for range 16 {
 		behind.Arrived()
 	}
@@ -199,7 +190,7 @@ func TestAGateThatIsStoppedUnderSteadyTrafficEndsAndLosesNothing(t *testing.T) {
 	g.start()
 	for id, ok := range acknowledged {
 		if ok {
-			want(t, "repeat of "+id, g.send(push(id, `{"id":"`+id+`"}`)), http.StatusOK, "", true)
+			want(t, "repeat of "+id, g.send(push(id, fmt.Sprintf(`{"id":%q}`, id))), http.StatusOK, "", true)
 		}
 	}
 }

@@ -19,10 +19,12 @@ import (
 //	digests/<period>     16 B guard hash     -> 16 B key + checksum; sources with a replay guard only
 //
 // A key is dedup.Key.Hash, a guard hash dedup.GuardHash, a time ms since 1970 as 8 bytes big endian. A record is a
-// receipt (dedup.AppendReceipt) and a CRC-32C over key and receipt: bbolt itself checks only its two meta pages. Undecided events have a bucket of their own because they are few: the
-// groups of a busy gate then touch fewer pages, and what is in doubt is found without reading a million receipts.
-// That bucket is also how the ends of leases are found: an index of them would cost two writes a delivery. A bucket
-// that this version does not know (an early one had such an index, "due") is left alone.
+// receipt (dedup.AppendReceipt) and a CRC-32C over key and receipt: bbolt itself checks only its two meta pages.
+//
+// Undecided events have a bucket of their own because they are few: the groups of a busy gate then touch fewer pages,
+// and what is in doubt, or whose lease has ended, is found without reading a million receipts; an index of lease ends
+// would cost two writes a delivery. A bucket that this version does not know (an early one had such an index, "due")
+// is left alone.
 const formatVersion = 1
 
 var (

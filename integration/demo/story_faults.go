@@ -18,16 +18,22 @@ func tellFaults(ctx context.Context, l *lab) error {
 	return l.tellHangUp(ctx, l.newEvent(19))
 }
 
-// tellFailure lets the app fail before its commit.
-func (l *lab) tellFailure(ctx context.Context, e *event) error {
-	s, err := l.begin(ctx, "the app fails before its commit", e.String())
+// deliverInto begins a scene with one delivery into an app that is armed with a fault.
+func (l *lab) deliverInto(ctx context.Context, name string, e *event, fault string) (*scene, answer, error) {
+	s, err := l.begin(ctx, name, e.String())
 	if err != nil {
-		return err
+		return nil, answer{}, err
 	}
-	if err := l.app.arm(ctx, counter.Fault{EventID: e.id, Fault: counter.FailBeforeCommit}); err != nil {
-		return err
+	if err := l.app.arm(ctx, counter.Fault{EventID: e.id, Fault: fault}); err != nil {
+		return nil, answer{}, err
 	}
 	got, err := l.deliver(ctx, e)
+	return s, got, err
+}
+
+// tellFailure lets the app fail before its commit.
+func (l *lab) tellFailure(ctx context.Context, e *event) error {
+	s, got, err := l.deliverInto(ctx, "the app fails before its commit", e, counter.FailBeforeCommit)
 	if err != nil {
 		return err
 	}
@@ -44,14 +50,7 @@ func (l *lab) tellFailure(ctx context.Context, e *event) error {
 
 // tellLostAnswer lets the app commit and then cut the connection.
 func (l *lab) tellLostAnswer(ctx context.Context, e *event) error {
-	s, err := l.begin(ctx, "the app commits, its answer is lost", e.String())
-	if err != nil {
-		return err
-	}
-	if err := l.app.arm(ctx, counter.Fault{EventID: e.id, Fault: counter.DropAfterCommit}); err != nil {
-		return err
-	}
-	got, err := l.deliver(ctx, e)
+	s, got, err := l.deliverInto(ctx, "the app commits, its answer is lost", e, counter.DropAfterCommit)
 	if err != nil {
 		return err
 	}
