@@ -9,11 +9,11 @@ import (
 )
 
 // Attempt is one forwarding of an event to the app, reserved durably. Its owner ends it by exactly one of Commit,
-// Reject, Abort and Leave. Further calls, from any goroutine, wait for the first and change nothing.
+// Reject, Abort, Leave, Accept and Settle. Further calls, from any goroutine, wait for the first and change nothing.
 type Attempt struct {
 	Number   uint64   // fences: grows with every attempt of the event
 	Count    uint32   // as people count: 1, 2, ...
-	Token    string   // 32 hex digits, a secret of gate and app
+	Token    string   // 48 hex digits, a secret of gate and app; see [Seed.Token]
 	InDoubt  bool     // the end of an earlier attempt is unknown
 	Identity Identity // of the event: with Guard, the key and type under which its content first came
 
@@ -26,11 +26,11 @@ type Attempt struct {
 	err     error
 }
 
-func newAttempt(g *Gate, f *flight, id Identity, token string, r Receipt) *Attempt {
+func newAttempt(g *Gate, f *flight, id Identity, r Receipt) *Attempt {
 	id = id.normal()
 	id.Key, id.Type = r.Key, r.Type
 	return &Attempt{
-		Number: r.Attempt, Count: r.Attempts, Token: token, InDoubt: r.InDoubtBefore, Identity: id,
+		Number: r.Attempt, Count: r.Attempts, Token: g.store.Seed().Token(r.Key, r.Attempt), InDoubt: r.InDoubtBefore, Identity: id,
 		gate: g, flight: f, lease: r.Lease,
 	}
 }
@@ -61,7 +61,7 @@ func (a *Attempt) Reject(ctx context.Context, answer Answer) (Receipt, error) {
 // It moves nothing if a newer attempt was made. After an error the attempt is left in doubt. If it has ended before,
 // Abort returns nil.
 func (a *Attempt) Abort(ctx context.Context) error {
-	if a.end(ctx, &Finish{Outcome: Abort}) {
+	if a.end(ctx, a.finish(Abort, Answer{}, LearnedNothing)) {
 		return a.err
 	}
 	return nil
@@ -73,38 +73,122 @@ func (a *Attempt) Leave() {
 	a.end(context.Background(), nil)
 }
 
+// Accept ends the attempt for its owner: the app has the event, goes on without an open connection and will confirm it
+// (Gate.Confirm). The reservation stands until the lease's end. Until then whoever waits for the event goes on waiting,
+// and nobody asks for it; after that it is in doubt.
+func (a *Attempt) Accept() {
+	a.once.Do(func() { a.accept(a.lease) })
+}
+
+// Pending is Accept with a new lease from now on, durably: the app says that it is still at work. If the lease cannot
+// be stored, the old one counts.
+func (a *Attempt) Pending(ctx context.Context, lease time.Duration) (err error) {
+	a.once.Do(func() {
+		var res Result
+		end := a.lease
+		res, err = a.apply(ctx, Extend{Key: a.Identity.Key, Attempt: a.Number, Lease: lease, At: a.gate.now()})
+		if err == nil && res.Receipt.Lease.After(end) {
+			end = res.Receipt.Lease
+		}
+		a.accept(end)
+	})
+	return err
+}
+
+func (a *Attempt) accept(until time.Time) {
+	a.gate.flights.accept(a.flight, until.Sub(a.gate.now()), func() {
+		a.gate.resolver.track(a.Identity.Key, a.gate.now())
+	})
+}
+
+// Ask puts the outcome question about this attempt, which is still its owner's to end.
+func (a *Attempt) Ask(ctx context.Context, asker Asker) (Reply, error) {
+	return asker.Ask(ctx, Question{Key: a.Identity.Key, Count: a.Count, Token: a.Token})
+}
+
+// Settle ends the attempt with the app's answer to the outcome question and returns what stands then, durably:
+// committed or rejected; open, after which the event's next delivery is forwarded; or reserved, with a new lease, if
+// the app is still at work. After an error the attempt is left in doubt.
+func (a *Attempt) Settle(ctx context.Context, r Reply, lease time.Duration) (Receipt, error) {
+	if r.Kind == ReplyPending {
+		err := a.Pending(ctx, lease)
+		return Receipt{State: StateReserved}, err
+	}
+	t, err := r.transition(a.Identity.Key, a.Number, lease, a.gate.now())
+	if err != nil {
+		a.Leave()
+		return Receipt{}, err
+	}
+	if !a.end(ctx, t) {
+		return Receipt{}, ErrEnded
+	}
+	return a.receipt.clone(), a.err
+}
+
+// Settled is closed once the event was decided in another way than by the attempt's owner, by a callback say, or the
+// attempt has ended. The store knows what it is then (Gate.LookUp).
+func (a *Attempt) Settled() <-chan struct{} { return a.flight.settled }
+
 func (a *Attempt) final(ctx context.Context, outcome Outcome, answer Answer) (Receipt, error) {
-	first := a.end(ctx, &Finish{Outcome: outcome, Answer: answer, Learned: LearnedResponse})
+	first := a.end(ctx, a.finish(outcome, answer, LearnedResponse))
 	if !first && a.err == nil && !a.receipt.State.Final() {
 		return Receipt{}, ErrEnded
 	}
 	return a.receipt.clone(), a.err
 }
 
-// end runs the first end of the attempt and tells whether this call was it.
-func (a *Attempt) end(ctx context.Context, f *Finish) (first bool) {
+func (a *Attempt) finish(o Outcome, answer Answer, how Learned) Finish {
+	return Finish{Key: a.Identity.Key, Attempt: a.Number, Outcome: o, Answer: answer, Learned: how, At: a.gate.now()}
+}
+
+// end runs the first end of the attempt and tells whether this call was it. Without a transition, nothing moves.
+func (a *Attempt) end(ctx context.Context, t Transition) (first bool) {
 	a.once.Do(func() {
 		first = true
+		defer a.ended()                    // looks for itself whether something is left to ask
 		defer a.gate.flights.end(a.flight) // after the outcome is durable
-		if f == nil {
+		if t == nil {
 			return
 		}
-		f.Key, f.Attempt, f.At = a.Identity.Key, a.Number, a.gate.now()
-		res, err := a.apply(ctx, *f)
+		res, err := a.apply(ctx, t)
 		if err != nil {
-			a.err = fmt.Errorf("storing %s of %s: %w", f.Outcome, a, err)
+			a.gate.alert(err, a.Identity.Key, res.Receipt, a.Number)
+			a.err = fmt.Errorf("storing the end of %s: %w", a, err)
 			return
 		}
 		a.receipt = res.Receipt
+		a.compare(t, res.Receipt)
 	})
 	return first
 }
 
+// ended brings in what is in doubt now, or open and not closed.
+func (a *Attempt) ended() {
+	switch {
+	case a.receipt.State.Final():
+	case a.receipt.State == StateOpen:
+		a.gate.resolver.track(a.Identity.Key, a.gate.now().Add(firstGap))
+	default:
+		a.gate.resolver.track(a.Identity.Key, a.lease)
+	}
+}
+
+// compare tells of an outcome that another attempt's receipt stands in the way of: two receipts prove two effects.
+func (a *Attempt) compare(t Transition, stands Receipt) {
+	f, ok := t.(Finish)
+	if !ok || f.Outcome == Abort || stands.Answer == nil || stands.AnsweredBy(a.Number) {
+		return
+	}
+	if (f.Outcome == Commit) != (stands.State == StateCommitted) || !stands.Answer.Same(f.Answer) {
+		a.gate.alert(ErrReceiptDiffers, a.Identity.Key, stands, a.Number)
+	}
+}
+
 // apply stores the end of the attempt. What is certainly not written is tried again while the lease lasts: the app
 // has answered, and without this its answer would be lost over a disk that was full for a moment.
-func (a *Attempt) apply(ctx context.Context, f Finish) (Result, error) {
+func (a *Attempt) apply(ctx context.Context, t Transition) (Result, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		res, err := a.gate.store.Apply(ctx, f)
+		res, err := a.gate.apply(ctx, t)
 		if err == nil || !errors.Is(err, ErrNotWritten) || !errors.Is(err, ErrUnavailable) ||
 			!a.gate.now().Add(pause).Before(a.lease) {
 			return res, err
@@ -128,11 +212,15 @@ const (
 // Confirm stores an outcome, Commit or Reject, that came after the attempt was left: every attempt that is not closed
 // may confirm. It returns the receipt that stands then, which may be another attempt's; see [Receipt.AnsweredBy].
 func (a *Attempt) Confirm(ctx context.Context, outcome Outcome, answer Answer) (Receipt, error) {
-	res, err := a.gate.store.Apply(ctx, Finish{
-		Key: a.Identity.Key, Attempt: a.Number, Outcome: outcome, Answer: answer, Learned: LearnedResponse, At: a.gate.now(),
-	})
+	f := a.finish(outcome, answer, LearnedResponse)
+	res, err := a.gate.apply(ctx, f)
 	if err != nil {
+		a.gate.alert(err, a.Identity.Key, res.Receipt, a.Number)
 		return Receipt{}, fmt.Errorf("storing %s of %s: %w", outcome, a, err)
 	}
+	if res.Changed {
+		a.gate.flights.settle(a.Identity.Key)
+	}
+	a.compare(f, res.Receipt)
 	return res.Receipt.clone(), nil
 }

@@ -37,6 +37,10 @@ var (
 	// ErrAttemptClosed is returned when an outcome is reported of an attempt that was closed for good (T5).
 	ErrAttemptClosed = errors.New("attempt closed")
 
+	// ErrReceiptDiffers is returned when an attempt confirms something else than what is stored: two receipts prove
+	// two effects. The first one stands.
+	ErrReceiptDiffers = errors.New("receipt differs")
+
 	// ErrNotAllowed is returned for a transition that does not exist from the receipt's state.
 	ErrNotAllowed = errors.New("transition not allowed")
 

@@ -52,37 +52,46 @@ func (t Finish) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
 	case cur.State.Final():
 		return unchanged(Replay, cur) // I4: of two outcomes the first stands
 	case t.Outcome == Abort:
-		return t.abort(cur)
+		return free(cur, t.Attempt, t.At)
 	case t.Attempt <= cur.Closed:
 		return refused(t, cur, ErrAttemptClosed) // I9
 	}
-
-	// Rule 1: any attempt that is not closed may confirm, whatever the lease says, however many are newer, and also
-	// when a person was to decide.
-	cur.State = StateCommitted // T3
-	if t.Outcome == Reject {
-		cur.State = StateRejected // T6
-	}
-	cur.Decided = t.Attempt
-	cur.Answer = t.Answer.clone()
-	cur.Learned = t.Learned
-	cur.Lease = time.Time{}
-	return changed(Replay, cur, t.At)
+	return decide(cur, t.Attempt, t.Outcome, t.Answer, t.Learned, t.At)
 }
 
-// abort frees the event, but only on the word of its newest attempt: an older one says nothing about the attempt
-// that runs now. The attempt is not closed (rule 1), so its token stays.
-func (t Finish) abort(cur Receipt) (Receipt, bool, Result, error) {
-	switch {
-	case cur.State == StateReserved && t.Attempt == cur.Attempt:
-		cur.State = StateOpen // T4
-		cur.Lease = time.Time{}
-		return changed(Again, cur, t.At)
-	case cur.State == StateReserved:
-		return unchanged(InDoubt, cur)
-	case cur.State == StateHeld:
-		return unchanged(Held, cur)
+// decide stores the outcome. Rule 1: any attempt that is not closed may confirm, whatever the lease says, however many
+// are newer, and also when a person was to decide.
+func decide(cur Receipt, attempt uint64, o Outcome, a Answer, how Learned, at time.Time) (Receipt, bool, Result, error) {
+	cur.State = StateCommitted // T3
+	if o == Reject {
+		cur.State = StateRejected // T6
+	}
+	cur.Decided = attempt
+	cur.Answer = a.clone()
+	cur.Learned = how
+	cur.Lease = time.Time{}
+	return changed(Replay, cur, at)
+}
+
+// free opens the event for its next delivery, but only on the word of its newest attempt: an older one says nothing
+// about the attempt that runs now. The attempt is not closed (rule 1): it may still confirm.
+func free(cur Receipt, attempt uint64, at time.Time) (Receipt, bool, Result, error) {
+	if cur.State != StateReserved || attempt != cur.Attempt {
+		return unchanged(standing(cur), cur)
+	}
+	cur.State = StateOpen // T4
+	cur.Lease = time.Time{}
+	return changed(Again, cur, at)
+}
+
+// standing is what an undecided event is to whoever reports something of it that moves nothing.
+func standing(cur Receipt) Kind {
+	switch cur.State {
+	case StateReserved:
+		return InDoubt
+	case StateHeld:
+		return Held
 	default: // open
-		return unchanged(Again, cur)
+		return Again
 	}
 }

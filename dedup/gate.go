@@ -3,59 +3,57 @@ package dedup
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 )
 
-// GateOptions are what a test replaces; the zero value is right for everyone else.
+// GateOptions are settings of a gate. The zero value is good.
 type GateOptions struct {
-	Now  func() time.Time // default: time.Now
-	Rand io.Reader        // where tokens come from; default: crypto/rand
+	Now    func() time.Time // default: time.Now
+	Notify func(Notice)     // is told what an operator should hear of; it must not block or call the gate
 }
 
 // Gate is the protocol above a store. There is one for each open store, shared by all sources and kept across
 // config reloads: what runs in this process is known to it alone.
 type Gate struct {
-	store   Store
-	now     func() time.Time
-	rand    io.Reader
-	owner   [16]byte
-	flights *flights
+	store    Store
+	options  GateOptions
+	now      func() time.Time
+	owner    [16]byte
+	flights  *flights
+	resolver *resolver
 }
 
 // NewGate makes the gate of an open store. From now on the store is the gate's: nobody else may apply transitions.
+// Close the gate when it is not needed any more.
 func NewGate(store Store, opts GateOptions) *Gate {
-	g := &Gate{store: store, now: opts.Now, rand: opts.Rand, flights: newFlights()}
+	g := &Gate{store: store, options: opts, now: opts.Now, flights: newFlights()}
 	if g.now == nil {
 		g.now = time.Now
 	}
-	if g.rand == nil {
-		g.rand = rand.Reader
-	}
-	rand.Read(g.owner[:]) // never fails, says its documentation
+	_, _ = rand.Read(g.owner[:]) // never fails, says its documentation
+	g.resolver = newResolver(g)
 	return g
 }
 
 // LookUp tells what a delivery meets, without moving anything and without waiting for other events' writes. Its
 // answer may be stale when it arrives: First and Again are only a permission to Reserve, which looks again.
 // It never returns Forward or Aborted. An error means that nothing is known: answer 503.
-func (g *Gate) LookUp(ctx context.Context, id Identity, _ Policy) (Verdict, error) {
-	v, _, err := g.lookUp(ctx, id)
+func (g *Gate) LookUp(ctx context.Context, id Identity, p Policy) (Verdict, error) {
+	v, _, err := g.lookUp(ctx, id, p)
 	return v, err
 }
 
 // lookUp also returns the flight to wait for, if the verdict is Running.
-func (g *Gate) lookUp(ctx context.Context, id Identity) (Verdict, *flight, error) {
+func (g *Gate) lookUp(ctx context.Context, id Identity, p Policy) (Verdict, *flight, error) {
 	for seen := uint64(0); ; {
 		r, found, err := g.store.Lookup(ctx, id)
 		if err != nil {
 			return Verdict{}, nil, err
 		}
 		now := g.now()
-		v := judge(r, found, id, now)
+		v := judge(r, found, id, p, now)
 		if r.State != StateReserved || v.Kind == Conflict {
 			return v, nil, nil
 		}
@@ -133,47 +131,43 @@ func (g *Gate) reserve(ctx context.Context, own *flight, id Identity, p Policy) 
 			}
 		}
 	}
-	token, err := g.newToken()
-	if err != nil {
-		return Verdict{}, nil, NotWritten(err)
-	}
 	now := g.now()
-	res, err := g.store.Apply(ctx, Reserve{
-		Identity: id, At: now, Lease: p.Lease, InDoubt: p.InDoubt, Owner: g.owner, TokenHash: HashToken(token),
+	res, err := g.apply(ctx, Reserve{
+		Identity: id, At: now, Lease: p.Lease, InDoubt: p.InDoubt, Owner: g.owner, Seed: g.store.Seed(),
 	})
 	if err != nil {
+		if !errors.Is(err, ErrNotWritten) { // it may be reserved all the same
+			g.resolver.track(id.Key, now.Add(p.Lease))
+		}
 		return Verdict{}, nil, err
 	}
 	v = Verdict{Kind: res.Kind, Receipt: res.Receipt}
 	switch v.Kind {
 	case Forward:
 		own.start(res.Receipt.clone())
-		v.Attempt = newAttempt(g, own, id, token, res.Receipt)
+		v.Attempt = newAttempt(g, own, id, res.Receipt)
 	case InDoubt:
 		v.RetryAfter = retryAfter(res.Receipt.Lease, now)
 	}
 	return v, nil, nil
 }
 
-func (g *Gate) newToken() (string, error) {
-	var raw [16]byte
-	if _, err := io.ReadFull(g.rand, raw[:]); err != nil {
-		return "", fmt.Errorf("making an attempt's token: %w", err)
-	}
-	return hex.EncodeToString(raw[:]), nil
+// apply takes one step of the store's.
+func (g *Gate) apply(ctx context.Context, t Transition) (Result, error) {
+	return g.store.Apply(ctx, t)
 }
 
-// Wait waits until no attempt of the event runs in this process and tells what the event is then: Replay,
-// Conflict, InDoubt, Held, or Aborted if the event is free again (the sender is to come back: it is not this
+// Wait waits until no attempt of the event runs in this process, or until the event was decided in another way (a
+// callback), and tells what the event is then: Replay, Conflict, InDoubt, Held, or Aborted if the event is free again (the sender is to come back: it is not this
 // delivery's turn). When ctx ends first, its error is returned.
-func (g *Gate) Wait(ctx context.Context, id Identity, _ Policy) (Verdict, error) {
+func (g *Gate) Wait(ctx context.Context, id Identity, p Policy) (Verdict, error) {
 	for {
-		v, f, err := g.lookUp(ctx, id)
+		v, f, err := g.lookUp(ctx, id, p)
 		switch {
 		case err != nil:
 			return Verdict{}, err
 		case f != nil:
-			if err := await(ctx, f.done); err != nil {
+			if err := await(ctx, f.settled); err != nil {
 				return Verdict{}, err
 			}
 		case v.Kind == First || v.Kind == Again:
@@ -185,7 +179,38 @@ func (g *Gate) Wait(ctx context.Context, id Identity, _ Policy) (Verdict, error)
 	}
 }
 
-// Running is the number of attempts that run in this process, those being reserved included.
+// Confirm stores what the app says of one of its attempts, which it names by its token, and wakes whoever waits for
+// the event. Errors are those of [Confirm], and the store's.
+func (g *Gate) Confirm(ctx context.Context, key Key, token string, outcome Outcome, answer Answer) (Receipt, error) {
+	res, err := g.apply(ctx, Confirm{
+		Key: key, Token: HashToken(token), Outcome: outcome, Answer: answer, Learned: LearnedCallback, At: g.now(),
+	})
+	if err != nil {
+		attempt, _ := res.Receipt.attemptOf(HashToken(token))
+		g.alert(err, key, res.Receipt, attempt)
+		return Receipt{}, err
+	}
+	if res.Changed {
+		g.flights.settle(key)
+	}
+	if res.Kind == Again { // aborted; it may have been said carelessly
+		g.resolver.track(key, g.now().Add(firstGap))
+	}
+	return res.Receipt.clone(), nil
+}
+
+// alert tells of a confirmation that was refused, if it was for a reason that somebody should hear of.
+func (g *Gate) alert(err error, key Key, stands Receipt, attempt uint64) {
+	switch {
+	case errors.Is(err, ErrReceiptDiffers):
+		g.notify(Notice{Kind: NoticeReceiptDiffers, Key: key, Receipt: stands, Attempt: attempt, Err: err})
+	case errors.Is(err, ErrAttemptClosed):
+		g.notify(Notice{Kind: NoticeAttemptClosed, Key: key, Receipt: stands, Attempt: attempt, Err: err})
+	}
+}
+
+// Running is the number of attempts that run in this process, those being reserved included and those left out that
+// were accepted (Attempt.Accept).
 func (g *Gate) Running() int { return g.flights.len() }
 
 // Drain waits until no attempt runs in this process, or until ctx ends and returns its error. It keeps no new one
@@ -195,5 +220,10 @@ func (g *Gate) Drain(ctx context.Context) error { return g.flights.drain(ctx) }
 // Stats are the store's.
 func (g *Gate) Stats() Stats { return g.store.Stats() }
 
-// Close closes the store. An attempt that still runs can no longer be finished and is in doubt afterwards.
-func (g *Gate) Close() error { return g.store.Close() }
+// Close stops asking and closes the store. An attempt that still runs can no longer be finished and is in doubt
+// afterwards.
+func (g *Gate) Close() error {
+	g.resolver.stop()
+	g.flights.close()
+	return g.store.Close()
+}

@@ -51,7 +51,7 @@ func TestAFirstDeliveryIsForwardedAndItsRepeatReplayed(t *testing.T) {
 	inBubble(t, func(t *testing.T, g *Gate) {
 		g.mustLookUp(t, event("e"), First)
 		a := g.mustReserve(t, event("e"), Forward).Attempt
-		if len(a.Token) != 32 || a.Count != 1 || a.InDoubt || a.Identity.Key != (Key{"shop", "e"}) || g.Running() != 1 {
+		if len(a.Token) != 48 || a.Count != 1 || a.InDoubt || a.Identity.Key != (Key{"shop", "e"}) || g.Running() != 1 {
 			t.Fatalf("%#v", a)
 		}
 		if strings.Contains(a.String()+a.GoString(), a.Token) {
@@ -296,11 +296,10 @@ func TestDrainWaitsForEveryAttempt(t *testing.T) {
 
 func TestMisuseIsRefused(t *testing.T) {
 	t.Parallel()
-	g := NewGate(NewMemory(), GateOptions{Rand: strings.NewReader("short")})
+	g := NewGate(NewMemory(), GateOptions{})
 	for name, try := range map[string]func() (Verdict, error){
-		"no event":   func() (Verdict, error) { return g.Reserve(t.Context(), event(""), policy) },
-		"no lease":   func() (Verdict, error) { return g.Reserve(t.Context(), event("e"), Policy{}) },
-		"no entropy": func() (Verdict, error) { return g.Reserve(t.Context(), event("e"), policy) },
+		"no event": func() (Verdict, error) { return g.Reserve(t.Context(), event(""), policy) },
+		"no lease": func() (Verdict, error) { return g.Reserve(t.Context(), event("e"), Policy{}) },
 	} {
 		if v, err := try(); !errors.Is(err, ErrNotWritten) || v.Attempt != nil || g.Running() != 0 {
 			t.Errorf("%s: %+v, %v", name, v, err)

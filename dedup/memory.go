@@ -2,12 +2,16 @@ package dedup
 
 import (
 	"context"
+	"crypto/rand"
+	"iter"
 	"sync"
 )
 
 // Memory is a [Store] that forgets everything when the process ends: the reference that other stores are compared
 // with, and a quick one for tests.
 type Memory struct {
+	seed Seed
+
 	mu       sync.Mutex // guards all below
 	receipts map[[16]byte]Receipt
 	guard    map[[16]byte][16]byte // GuardHash to the receipt's key
@@ -17,7 +21,9 @@ type Memory struct {
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{receipts: map[[16]byte]Receipt{}, guard: map[[16]byte][16]byte{}}
+	m := &Memory{receipts: map[[16]byte]Receipt{}, guard: map[[16]byte][16]byte{}}
+	_, _ = rand.Read(m.seed[:]) // never fails, says its documentation
+	return m
 }
 
 // Lookup implements [Store].
@@ -50,7 +56,8 @@ func (m *Memory) Apply(ctx context.Context, t Transition) (Result, error) {
 	key, cur, found := m.load(id)
 	next, write, res, err := Step(t, cur, found)
 	if err != nil {
-		return Result{}, err
+		res.Receipt = res.Receipt.clone()
+		return res, err
 	}
 	if write {
 		m.stats.Commits++
@@ -78,6 +85,42 @@ func (m *Memory) load(id Identity) ([16]byte, Receipt, bool) {
 	}
 	return key, Receipt{}, false
 }
+
+// Undecided implements [Store].
+func (m *Memory) Undecided(ctx context.Context) iter.Seq2[Receipt, error] {
+	return func(yield func(Receipt, error) bool) {
+		undecided, err := m.undecided(ctx)
+		if err != nil {
+			yield(Receipt{}, err)
+			return
+		}
+		for _, r := range undecided {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (m *Memory) undecided(ctx context.Context) (found []Receipt, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, ErrClosed
+	}
+	for _, r := range m.receipts {
+		if !r.State.Final() {
+			found = append(found, r.clone())
+		}
+	}
+	return found, nil
+}
+
+// Seed implements [Store].
+func (m *Memory) Seed() Seed { return m.seed }
 
 // Stats implements [Store].
 func (m *Memory) Stats() Stats {

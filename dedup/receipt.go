@@ -2,7 +2,6 @@ package dedup
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"slices"
 	"strconv"
 	"time"
@@ -91,12 +90,6 @@ type AttemptToken struct {
 	Hash    [16]byte // HashToken of the token
 }
 
-// HashToken is the stored form of an attempt's token: the first 16 bytes of the SHA-256 of its text.
-func HashToken(token string) [16]byte {
-	sum := sha256.Sum256([]byte(token))
-	return [16]byte(sum[:16])
-}
-
 // MaxTokens is how many attempts' tokens a receipt remembers, the newest. An older attempt can no longer confirm
 // by token.
 const MaxTokens = 64
@@ -112,7 +105,7 @@ type Receipt struct {
 	Attempts      uint32         // as people count: 1, 2, ...
 	Decided       uint64         // number of the attempt whose outcome is stored; 0 while there is none
 	Closed        uint64         // attempts up to this number can never confirm (T5)
-	Tokens        []AttemptToken // of the newest attempts not closed, at most MaxTokens, in their order
+	Tokens        []AttemptToken // of the newest attempts, closed ones too, at most MaxTokens, in their order
 	Owner         [16]byte       // process that made the newest reservation
 	Lease         time.Time      // end of the newest reservation's lease; zero once that attempt has ended
 	FirstSeen     time.Time
@@ -126,10 +119,29 @@ type Receipt struct {
 	extra []byte // fields of a later version of the record, kept as they came
 }
 
+// Same tells whether two answers are the same receipt, however the app gave them: a callback can say a status, a
+// content type and a body, and no other header.
+func (a Answer) Same(b Answer) bool {
+	return a.Status == b.Status && a.BodyDropped == b.BodyDropped && bytes.Equal(a.Body, b.Body) &&
+		a.contentType() == b.contentType()
+}
+
+func (a Answer) contentType() string {
+	for _, f := range a.Header {
+		if f.Name == "Content-Type" {
+			return f.Value
+		}
+	}
+	return ""
+}
+
 // AnsweredBy tells whether the stored answer is that of the attempt with this number.
 func (r Receipt) AnsweredBy(attempt uint64) bool {
 	return r.State.Final() && r.Decided == attempt
 }
+
+// MayConfirm tells whether the newest attempt can still come to an outcome: it was made and not closed for good.
+func (r Receipt) MayConfirm() bool { return r.Attempt > r.Closed && !r.State.Final() }
 
 // clone shares no memory with r.
 func (r Receipt) clone() Receipt {

@@ -5,22 +5,23 @@ import "time"
 // InDoubtPolicy is what becomes of an attempt whose end nobody saw, once its lease is over.
 type InDoubtPolicy uint8
 
-// The policies. (Ask, the outcome question, will join them.)
+// The policies.
 const (
 	Redeliver     InDoubtPolicy = iota // forward again, flagged in doubt (T7)
 	HoldForPerson                      // 503 until a person resolves it (T8)
+	Ask                                // 503 until the app has said what became of it; see [Asker]
 )
 
 // Reserve makes a delivery the event's attempt, if the event's state allows one: T1, T2, T7, and T8 where the
 // policy says so. Only the process that knows that no attempt of the event is running in it may submit one: a
 // receipt that is reserved counts as in doubt here.
 type Reserve struct {
-	Identity  Identity
-	At        time.Time
-	Lease     time.Duration
-	InDoubt   InDoubtPolicy
-	Owner     [16]byte // process that reserves
-	TokenHash [16]byte // of the new attempt's token
+	Identity Identity
+	At       time.Time
+	Lease    time.Duration
+	InDoubt  InDoubtPolicy
+	Owner    [16]byte // process that reserves
+	Seed     Seed     // the store's, from which the new attempt's token is made
 }
 
 // Of is the event as the delivery names it.
@@ -56,7 +57,7 @@ func (t Reserve) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
 // seen. While the lease runs, the app may still be at work.
 func (t Reserve) inDoubt(cur Receipt) (Receipt, bool, Result, error) {
 	switch {
-	case t.At.Before(cur.Lease):
+	case t.At.Before(cur.Lease), t.InDoubt == Ask: // the app's answer moves it, nothing else
 		return unchanged(InDoubt, cur)
 	case t.InDoubt == Redeliver:
 		cur.InDoubtBefore = true
@@ -77,30 +78,7 @@ func (t Reserve) reserve(r Receipt) (Receipt, bool, Result, error) {
 	r.Owner = t.Owner
 	r.Lease = stamp(t.At.Add(t.Lease))
 	kept := r.Tokens[max(0, len(r.Tokens)-(MaxTokens-1)):]
-	r.Tokens = append(append(make([]AttemptToken, 0, len(kept)+1), kept...), AttemptToken{r.Attempt, t.TokenHash})
+	token := AttemptToken{r.Attempt, HashToken(t.Seed.Token(r.Key, r.Attempt))}
+	r.Tokens = append(append(make([]AttemptToken, 0, len(kept)+1), kept...), token)
 	return changed(Forward, r, t.At)
-}
-
-// Hold sets an event aside for a person, once its lease is over (T8). Held already: nothing happens.
-type Hold struct {
-	Key Key
-	At  time.Time
-}
-
-// Of is the event.
-func (t Hold) Of() Identity { return Identity{Key: t.Key} }
-
-func (t Hold) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
-	switch {
-	case !found:
-		return refused(t, cur, ErrUnknownEvent)
-	case cur.State == StateHeld:
-		return unchanged(Held, cur)
-	case cur.State == StateReserved && !t.At.Before(cur.Lease):
-		cur.State = StateHeld
-		cur.InDoubtBefore = true
-		return changed(Held, cur, t.At)
-	default:
-		return refused(t, cur, ErrNotAllowed)
-	}
 }

@@ -1,6 +1,9 @@
 package dedup
 
-import "context"
+import (
+	"context"
+	"iter"
+)
 
 // Store keeps receipts. It knows nothing of the protocol but [Step]. Package deduptest holds the suite that every
 // implementation passes.
@@ -16,10 +19,17 @@ type Store interface {
 	// transition: it is on disk when Apply returns nil. A Reserve with Guard also records that (source, digest) is
 	// this event, unless it is recorded already.
 	//
-	// After an error that is neither one of the rules' (ErrUnknownEvent, ErrUnknownAttempt, ErrAttemptClosed,
-	// ErrNotAllowed) nor carries ErrNotWritten, the transition may have taken place or not. An implementation
+	// With an error of the rules' (ErrUnknownEvent, ErrUnknownAttempt, ErrAttemptClosed, ErrReceiptDiffers,
+	// ErrNotAllowed) the result holds the receipt that stands. After one that is neither of these nor carries ErrNotWritten, the transition may have taken place or not. An implementation
 	// gives up a transition when ctx ends only while it is certain that it was not written.
 	Apply(ctx context.Context, t Transition) (Result, error)
+
+	// Undecided gives every receipt that is not final, each as it was at some moment since the call, in no particular
+	// order. It holds up no write and ends when ctx does. After an error, which comes with the zero Receipt, it ends.
+	Undecided(ctx context.Context) iter.Seq2[Receipt, error]
+
+	// Seed is the store's secret. It is made with the store and never changes.
+	Seed() Seed
 
 	// Stats counts what the store has done and holds. It is cheap and reads no record.
 	Stats() Stats

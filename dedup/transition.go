@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Transition is one step of one event. The set is closed: [Reserve], [Finish], [Hold]. (Confirm, Fence, Resolve,
-// Queue and Expire will join it: T5, T9, T10, T11 and the confirmation by token.)
+// Transition is one step of one event. The set is closed: [Reserve], [Finish], [Confirm], [Absent], [Extend], [Hold].
+// (Resolve, Queue and Expire will join it: T9, T10, T11.)
 type Transition interface {
 	// Of is the event the step is about. With Guard, the store finds out which event that really is.
 	Of() Identity

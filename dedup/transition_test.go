@@ -128,7 +128,7 @@ func TestTheNewestTokensAreKept(t *testing.T) {
 	var r Receipt
 	for i := range 3 * MaxTokens {
 		before := r.clone()
-		next, _, _, err := Step(Reserve{Identity: Identity{Key: Key{"s", "e"}}, At: noon, TokenHash: [16]byte{byte(i)}}, r, i > 0)
+		next, _, _, err := Step(Reserve{Identity: Identity{Key: Key{"s", "e"}}, At: noon, Seed: Seed{byte(i)}}, r, i > 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestTheNewestTokensAreKept(t *testing.T) {
 		}
 		r = next
 	}
-	if len(r.Tokens) != MaxTokens || r.Tokens[MaxTokens-1] != (AttemptToken{r.Attempt, [16]byte{3*MaxTokens - 1}}) {
+	if len(r.Tokens) != MaxTokens || r.Tokens[MaxTokens-1] != (AttemptToken{r.Attempt, HashToken(Seed{3*MaxTokens - 1}.Token(r.Key, r.Attempt))}) {
 		t.Fatalf("%d tokens, the last %+v", len(r.Tokens), r.Tokens[len(r.Tokens)-1])
 	}
 	if r.Attempts != 3*MaxTokens || !r.InDoubtBefore {

@@ -35,6 +35,7 @@ func (k Kind) String() string {
 type Policy struct {
 	Lease   time.Duration // how long an attempt may take before it counts as lost; positive
 	InDoubt InDoubtPolicy
+	Asker   Asker // Ask only: puts the outcome question to the source's app
 }
 
 // Verdict is what the gate says of a delivery.
@@ -42,7 +43,7 @@ type Verdict struct {
 	Kind       Kind
 	Receipt    Receipt       // as stored; zero for First
 	Attempt    *Attempt      // Forward only; the caller ends it, by exactly one of its four methods
-	RetryAfter time.Duration // InDoubt and Running: rest of the lease, 1 s to 60 s; otherwise 0
+	RetryAfter time.Duration // InDoubt and Running: rest of the lease, 1 s to 60 s; 0 where that says nothing
 }
 
 // retryAfter is the rest of a lease within what senders can do something with.
@@ -52,7 +53,7 @@ func retryAfter(lease, now time.Time) time.Duration {
 
 // judge says what a receipt means for a delivery that has only looked: it moves nothing. Whether the attempt of
 // a reserved receipt runs in this process is not the receipt's to tell.
-func judge(r Receipt, found bool, id Identity, now time.Time) Verdict {
+func judge(r Receipt, found bool, id Identity, p Policy, now time.Time) Verdict {
 	id = id.normal()
 	v := Verdict{Receipt: r}
 	switch {
@@ -66,6 +67,8 @@ func judge(r Receipt, found bool, id Identity, now time.Time) Verdict {
 		v.Kind = Again
 	case r.State == StateReserved && now.Before(r.Lease):
 		v.Kind, v.RetryAfter = InDoubt, retryAfter(r.Lease, now)
+	case r.State == StateReserved && p.InDoubt == Ask:
+		v.Kind = InDoubt // whenever the app answers
 	case r.State == StateReserved:
 		v.Kind = Again // the writer decides between T7 and T8
 	default: // held, and what only the inbox makes

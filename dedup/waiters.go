@@ -3,18 +3,22 @@ package dedup
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // flight is a delivery that is the attempt of its event in this process, or is about to become it.
 type flight struct {
 	decided chan struct{} // closed once it is known whether the reservation has made it the attempt
-	done    chan struct{} // closed once it is over, its outcome durable (or known to be unknown)
+	settled chan struct{} // closed once waiting for it is over: it has ended, or the event was decided in another way
 
 	// Written before decided is closed, read after.
 	running bool    // it became the attempt
 	receipt Receipt // then: as reserved
 
-	places []place // where it is registered; guarded by flights.mu
+	// Guarded by flights.mu.
+	places   []place     // where it is registered
+	accepted *time.Timer // the app has it and will confirm it: ends the flight at the lease's end
+	ended    bool
 }
 
 // place is what a flight is found under: its event, and for a guarded source also its content, because two
@@ -30,7 +34,8 @@ type place struct {
 type flights struct {
 	mu      sync.Mutex        // guards all below
 	byPlace map[place]*flight // every flight that has not ended
-	count   int
+	count   int               // of those that run, accepted ones not
+	closed  bool
 	idle    chan struct{} // closed while count is 0
 }
 
@@ -53,7 +58,7 @@ func (fs *flights) begin(id Identity) (own, other *flight) {
 			return nil, f
 		}
 	}
-	f := &flight{decided: make(chan struct{}), done: make(chan struct{}), places: places}
+	f := &flight{decided: make(chan struct{}), settled: make(chan struct{}), places: places}
 	for _, p := range places {
 		fs.byPlace[p] = f
 	}
@@ -83,31 +88,106 @@ func (f *flight) start(r Receipt) {
 	close(f.decided)
 }
 
-// over tells whether the flight has ended.
+// attempting tells whether the flight has become the attempt.
+func (f *flight) attempting() bool {
+	select {
+	case <-f.decided:
+		return f.running
+	default:
+		return false
+	}
+}
+
+// over tells whether waiting for the flight is over.
 func (f *flight) over() bool {
 	select {
-	case <-f.done:
+	case <-f.settled:
 		return true
 	default:
 		return false
 	}
 }
 
-// end takes the flight away and wakes who waits for it, once: its owner calls it once.
+// end takes the flight away and wakes who waits for it; once, further calls do nothing.
 func (fs *flights) end(f *flight) {
 	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.endLocked(f)
+}
+
+func (fs *flights) endLocked(f *flight) {
+	if f.ended {
+		return
+	}
+	f.ended = true
 	for _, p := range f.places {
 		delete(fs.byPlace, p)
 	}
+	if f.accepted != nil {
+		f.accepted.Stop()
+	} else {
+		fs.leave()
+	}
+	if !f.running {
+		close(f.decided)
+	}
+	f.settle()
+}
+
+// leave counts one running flight less.
+func (fs *flights) leave() {
 	fs.count--
 	if fs.count == 0 {
 		close(fs.idle)
 	}
-	fs.mu.Unlock()
-	if !f.running {
-		close(f.decided)
+}
+
+func (f *flight) settle() {
+	if !f.over() {
+		close(f.settled)
 	}
-	close(f.done)
+}
+
+// accept turns a running flight into one that nobody has to wait for at the end of the process: the app has the event
+// and will confirm it by a callback. It ends when the event is settled, or with the lease; then, expired is called.
+func (fs *flights) accept(f *flight, lease time.Duration, expired func()) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f.over() || fs.closed { // confirmed already
+		fs.endLocked(f)
+		return
+	}
+	f.accepted = time.AfterFunc(lease, func() {
+		fs.end(f)
+		expired()
+	})
+	fs.leave()
+}
+
+// settle wakes who waits for the event's flight, if there is one: the event was decided in another way.
+func (fs *flights) settle(key Key) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f := fs.byPlace[place{hash: key.Hash()}]
+	if f == nil || !f.attempting() {
+		return
+	}
+	f.settle()
+	if f.accepted != nil {
+		fs.endLocked(f)
+	}
+}
+
+// close ends what was accepted; nothing comes after it.
+func (fs *flights) close() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.closed = true
+	for _, f := range fs.byPlace {
+		if f.accepted != nil {
+			fs.endLocked(f)
+		}
+	}
 }
 
 // of is the flight of an event, or nil.

@@ -37,6 +37,7 @@ type Store struct {
 	db          *bbolt.DB
 	id          [16]byte
 	incarnation uint64
+	seed        dedup.Seed
 
 	submit sync.RWMutex // held for writing only by Close, for reading while something is put into queue
 	closed bool         // guarded by submit
@@ -72,6 +73,9 @@ func (s *Store) Path() string { return s.path }
 
 // ID tells this store from any other, for as long as the file lives.
 func (s *Store) ID() [16]byte { return s.id }
+
+// Seed implements [dedup.Store].
+func (s *Store) Seed() dedup.Seed { return s.seed }
 
 // Incarnation counts how often the file was opened.
 func (s *Store) Incarnation() uint64 { return s.incarnation }

@@ -33,8 +33,11 @@ func (g *group) take(o *op) {
 		return
 	}
 	g.ops = append(g.ops, o)
-	if f, ok := o.transition.(dedup.Finish); ok {
-		g.bytes += len(f.Answer.Body)
+	switch t := o.transition.(type) {
+	case dedup.Finish:
+		g.bytes += len(t.Answer.Body)
+	case dedup.Confirm:
+		g.bytes += len(t.Answer.Body)
 	}
 }
 
@@ -83,11 +86,11 @@ func (g *group) step(b buckets, o *op, out *outcome, n *counts) (wrote bool, err
 		return false, nil
 	}
 	next, write, res, err := dedup.Step(o.transition, cur, found)
+	out.result = res
 	if err != nil {
 		out.err = err
 		return false, nil //nolint:nilerr // it is this op's own, the group goes on
 	}
-	out.result = res
 	if !write {
 		return false, nil
 	}

@@ -38,6 +38,7 @@ var (
 	metaIncarnation = []byte("incarnation") // 8 B big endian: how often it was opened
 	metaCreated     = []byte("created")     // time
 	metaCounts      = []byte("counts")      // receipts by state, 8 B big endian each
+	metaSeed        = []byte("seed")        // 32 B random: dedup.Seed; a file of an early version gets it when it is opened
 )
 
 // periodForever is the period of what is never forgotten. Retention adds others: the time a period begins, as

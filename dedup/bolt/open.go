@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -150,6 +151,9 @@ func (s *Store) begin() (err error) {
 		}
 		copy(s.id[:], id)
 		s.incarnation = binary.BigEndian.Uint64(n) + 1
+		if err := s.readSeed(b); err != nil {
+			return err
+		}
 		c := readCounts(b)
 		s.counts.Store(&c)
 		return b.meta.Put(metaIncarnation, binary.BigEndian.AppendUint64(nil, s.incarnation))
@@ -167,6 +171,20 @@ func (s *Store) begin() (err error) {
 		s.durable.Store(int64(tx.ID()))
 		return nil
 	})
+}
+
+// readSeed reads the store's seed, or makes it.
+func (s *Store) readSeed(b buckets) error {
+	switch seed := b.meta.Get(metaSeed); len(seed) {
+	case len(s.seed):
+		copy(s.seed[:], seed)
+		return nil
+	case 0:
+		_, _ = rand.Read(s.seed[:]) // never fails, says its documentation
+		return b.meta.Put(metaSeed, s.seed[:])
+	default:
+		return fmt.Errorf("%w: a seed of %d bytes", dedup.ErrCorrupt, len(seed))
+	}
 }
 
 // growth is by how much the file grows at a time, each time at the cost of one more flush. bbolt's own 16 MiB would

@@ -33,7 +33,7 @@ func Guarded(id, body string) dedup.Identity {
 func Reserve(id dedup.Identity, after time.Duration, policy dedup.InDoubtPolicy) dedup.Reserve {
 	return dedup.Reserve{
 		Identity: id, At: Start.Add(after), Lease: Lease, InDoubt: policy,
-		Owner: [16]byte{1}, TokenHash: dedup.HashToken(id.Event + after.String()),
+		Owner: [16]byte{1}, Seed: dedup.Seed{1},
 	}
 }
 

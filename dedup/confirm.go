@@ -1,0 +1,57 @@
+package dedup
+
+import "time"
+
+// Confirm is the app's own word on one of its attempts, named by its token: before its HTTP answer or after it, after
+// the sender was answered, after the lease, and while a later attempt runs. Every attempt that is not closed may
+// confirm (T3, T6); `aborted` frees the event if the attempt is its newest (T4).
+//
+// Errors: ErrUnknownEvent; ErrUnknownAttempt for a token that is none of the event's; ErrAttemptClosed;
+// ErrReceiptDiffers. Saying the same twice is no error and writes nothing.
+type Confirm struct {
+	Key     Key
+	Token   [16]byte // HashToken of the attempt's token
+	Outcome Outcome
+	Answer  Answer // Commit and Reject: what every repeat gets
+	Learned Learned
+	At      time.Time
+}
+
+// Of is the event.
+func (t Confirm) Of() Identity { return Identity{Key: t.Key} }
+
+func (t Confirm) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
+	if !found {
+		return refused(t, cur, ErrUnknownEvent)
+	}
+	attempt, known := cur.attemptOf(t.Token)
+	switch {
+	case !known:
+		return refused(t, cur, ErrUnknownAttempt)
+	case cur.State == StateQueued || cur.State == StateDead || t.Outcome > Reject:
+		return refused(t, cur, ErrNotAllowed)
+	case t.Outcome == Abort && (!cur.State.Final() || attempt != cur.Decided):
+		// Of another attempt's receipt, and of one that was closed, it says nothing new.
+		if cur.State.Final() {
+			return unchanged(Replay, cur)
+		}
+		return free(cur, attempt, t.At)
+	case attempt <= cur.Closed:
+		return refused(t, cur, ErrAttemptClosed) // I9, whatever the state
+	case cur.State.Final():
+		return t.again(cur)
+	}
+	return decide(cur, attempt, t.Outcome, t.Answer, t.Learned, t.At)
+}
+
+// again holds a confirmation against the receipt that stands (I4).
+func (t Confirm) again(cur Receipt) (Receipt, bool, Result, error) {
+	stands := Commit
+	if cur.State == StateRejected {
+		stands = Reject
+	}
+	if t.Outcome != stands || cur.Answer == nil || !cur.Answer.Same(t.Answer) {
+		return refused(t, cur, ErrReceiptDiffers)
+	}
+	return unchanged(Replay, cur)
+}

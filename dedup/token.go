@@ -1,0 +1,53 @@
+package dedup
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+)
+
+// Seed is a store's own secret, 256 random bits, the same for as long as the store lives. Attempts' tokens are made
+// from it. So the gate can name a token again after a restart, when it asks the app what became of that attempt,
+// although a receipt holds only the token's hash.
+type Seed [32]byte
+
+// String hides the seed from every verb.
+func (Seed) String() string { return "(seed)" }
+
+// GoString is String.
+func (Seed) GoString() string { return "(seed)" }
+
+// Token is the token of one attempt: 16 hex digits of the attempt's number, then 32 of 128 bits that nobody can
+// guess who has not the seed. Of two attempts of an event, the later one's token is the greater text, also across a
+// restored store, for so are the numbers: an app that refuses an attempt and all before it has only to compare.
+func (s Seed) Token(key Key, attempt uint64) string {
+	event := key.Hash()
+	mac := hmac.New(sha256.New, s[:])
+	mac.Write(binary.BigEndian.AppendUint64(event[:], attempt))
+	return fmt.Sprintf("%016x", attempt) + hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// HashToken is the stored form of an attempt's token: the first 16 bytes of the SHA-256 of its text.
+func HashToken(token string) [16]byte {
+	sum := sha256.Sum256([]byte(token))
+	return [16]byte(sum[:16])
+}
+
+// attemptOf finds the attempt with this token's hash, in constant time, closed ones included.
+func (r Receipt) attemptOf(hash [16]byte) (attempt uint64, found bool) {
+	for _, t := range r.Tokens {
+		if subtle.ConstantTimeCompare(t.Hash[:], hash[:]) == 1 {
+			attempt, found = t.Attempt, true
+		}
+	}
+	return attempt, found
+}
+
+// hasToken tells whether the token is that of the attempt, as the receipt remembers it.
+func (r Receipt) hasToken(attempt uint64, token string) bool {
+	of, found := r.attemptOf(HashToken(token))
+	return found && of == attempt
+}
