@@ -28,7 +28,7 @@ func (h *Handler) checkMethod(d *delivery) *reply {
 	}
 	rep := refuse(codeMethod, "the method is not one a webhook uses")
 	rep.header.Set("Allow", strings.Join(allow, ", "))
-	return unread(d, rep)
+	return d.unread(rep)
 }
 
 // checkHeaders refuses what the headers alone show to be wrong, before a byte of the body is read.
@@ -38,11 +38,11 @@ func (h *Handler) checkHeaders(d *delivery) *reply {
 	}
 	check, err := h.verifier.Begin(d.signed)
 	if err != nil {
-		return unread(d, refuseSignature(err))
+		return d.unread(refuseSignature(err))
 	}
 	d.check = check
 	if d.r.ContentLength > d.set.maxBody {
-		return unread(d, refuse(codeBodySize, "Content-Length is above max_body"))
+		return d.unread(refuse(codeBodySize, "Content-Length is above max_body"))
 	}
 	return nil
 }
@@ -54,9 +54,9 @@ func (h *Handler) beforeSignature(d *delivery) *reply {
 		return nil
 	}
 	if answer, ok := shake.Answer(d.signed, nil); ok {
-		return unread(d, handshakeReply(answer))
+		return d.unread(handshakeReply(answer))
 	}
-	return unread(d, refuse(codeHandshake, "not the handshake that this sender makes"))
+	return d.unread(refuse(codeHandshake, "not the handshake that this sender makes"))
 }
 
 // verify is the end of the check that the body was fed to while it was read.
@@ -149,6 +149,11 @@ func (h *Handler) lookUp(d *delivery) *reply {
 	if err != nil {
 		return storeUnavailable(err)
 	}
+	if verdict.Kind == dedup.InDoubt && d.set.policy.InDoubt == dedup.Ask {
+		if verdict, err = shared.gate.Ask(ctx, d.identity, d.set.policy); err != nil {
+			return storeUnavailable(err)
+		}
+	}
 	d.known = verdict.Kind != dedup.First
 	switch verdict.Kind {
 	case dedup.First, dedup.Again:
@@ -238,7 +243,7 @@ func (d *delivery) decided(v dedup.Verdict) *reply {
 	case dedup.Held:
 		return heldForPerson(d.set.retryAfter)
 	case dedup.InDoubt:
-		return retryLater(codeInDoubt, or(v.RetryAfter, d.set.retryAfter), "an earlier attempt's end is unknown and its lease is not over")
+		return retryLater(codeInDoubt, or(v.RetryAfter, d.set.retryAfter), "an earlier attempt's end is unknown")
 	case dedup.Aborted:
 		return retryLater(codeTemporaryFailure, d.set.retryAfter, "the attempt that was waited for did not succeed")
 	default:

@@ -30,6 +30,11 @@ const (
 	codeInProgress       code = "in_progress"
 	codeInDoubt          code = "in_doubt"
 	codeStoreUnavailable code = "store_unavailable"
+
+	// To the app, in answer to its callback.
+	codeUnknownEvent   code = "unknown_event"
+	codeReceiptDiffers code = "receipt_differs"
+	codeAttemptClosed  code = "attempt_closed"
 )
 
 // problems gives each code its status and a title for people. The title tells the caller no more than the
@@ -53,6 +58,9 @@ var problems = map[code]struct {
 	codeInProgress:       {http.StatusServiceUnavailable, "The event is being processed"},
 	codeInDoubt:          {http.StatusServiceUnavailable, "The outcome of an attempt is not known yet"},
 	codeStoreUnavailable: {http.StatusServiceUnavailable, "Receipts cannot be stored now"},
+	codeUnknownEvent:     {http.StatusNotFound, "No such attempt is known"},
+	codeReceiptDiffers:   {http.StatusConflict, "Another receipt is stored for this event"},
+	codeAttemptClosed:    {http.StatusConflict, "The attempt was closed for good"},
 }
 
 // result is what became of a delivery, in one word, for logs and placeholders.
@@ -101,7 +109,7 @@ func refuse(c code, reason string) *reply {
 	rep := &reply{status: p.status, header: make(http.Header, 4), body: body, code: c, result: resultRefused, reason: reason}
 	rep.header.Set("Content-Type", "application/problem+json")
 	switch c {
-	case codeEventConflict:
+	case codeEventConflict, codeReceiptDiffers, codeAttemptClosed:
 		rep.result = resultConflict
 	case codeInDoubt:
 		rep.result = resultInDoubt
@@ -171,6 +179,22 @@ func appAnswer(a *dedup.Answer, r result) *reply {
 	return rep
 }
 
+// confirmed answers a callback with what stands now.
+func confirmed(r dedup.Receipt) *reply {
+	body, _ := json.Marshal(struct { // a word: cannot fail
+		State string `json:"state"`
+	}{r.State.String()})
+	rep := &reply{status: http.StatusOK, header: make(http.Header, 2), body: body}
+	switch rep.result = resultAborted; r.State {
+	case dedup.StateCommitted:
+		rep.result = resultCommitted
+	case dedup.StateRejected:
+		rep.result = resultRejected
+	}
+	rep.header.Set("Content-Type", "application/json")
+	return rep
+}
+
 func handshakeReply(a verifier.Reply) *reply {
 	rep := &reply{status: a.Status, header: make(http.Header, 3), body: a.Body, result: resultHandshake}
 	if a.ContentType != "" {
@@ -188,16 +212,20 @@ func acknowledged() *reply {
 func (d *delivery) answer(rep *reply) error {
 	d.report.reply = rep
 	d.given.Store(rep)
-	header := d.w.Header()
+	return rep.write(d.w)
+}
+
+func (rep *reply) write(w http.ResponseWriter) error {
+	header := w.Header()
 	for name, values := range rep.header {
 		header[name] = values
 	}
 	if rep.status != http.StatusNoContent && rep.status != http.StatusNotModified {
 		header.Set("Content-Length", strconv.Itoa(len(rep.body)))
 	}
-	d.w.WriteHeader(rep.status)
+	w.WriteHeader(rep.status)
 	if len(rep.body) > 0 {
-		_, _ = d.w.Write(rep.body)
+		_, _ = w.Write(rep.body)
 	}
 	return nil
 }

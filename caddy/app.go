@@ -8,6 +8,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+
+	"github.com/einlass/einlass/dedup"
 )
 
 const appName = "webhook_gate"
@@ -22,12 +24,13 @@ type App struct {
 	// Where receipts are kept. Default: `bolt` in Caddy's data directory.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=webhook_gate.stores inline_key=backend"`
 
-	ctx     caddy.Context
-	logger  *zap.Logger
-	store   Store
-	key     string
-	sources map[string]sourceUse
-	holding bool // Start took a hold that Stop must give back
+	ctx       caddy.Context
+	logger    *zap.Logger
+	store     Store
+	key       string
+	sources   map[string]sourceUse
+	callbacks int    // handlers that apps confirm at
+	stopUsing func() // ends the resolving by this config; set while Start's hold is to be given back
 }
 
 // CaddyModule returns the Caddy module information.
@@ -59,10 +62,27 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return nil
 }
 
+// gateApp is the app that a handler of the same config belongs to.
+func gateApp(ctx caddy.Context) (*App, error) {
+	mod, err := ctx.App(appName)
+	if err != nil {
+		return nil, err
+	}
+	app, ok := mod.(*App)
+	if !ok {
+		return nil, fmt.Errorf("app %s is a %T, not the gate's own", appName, mod)
+	}
+	return app, nil
+}
+
 // sourceUse is how a gate of this config uses a source.
 type sourceUse struct {
 	fingerprint [32]byte // of its verifier's config
 	written     bool     // the operator wrote the name; it is not the verifier's
+	inDoubt     string   // in_doubt and outcome as written
+	callback    bool     // its app confirms by callback
+	policy      dedup.Policy
+	limits      receiptLimits
 }
 
 // registerSource refuses two gates that share a source unawares: what one has seen, the other's app would never get.
@@ -76,18 +96,54 @@ func (a *App) registerSource(name string, use sourceUse) error {
 		return nil
 	case known.fingerprint != use.fingerprint:
 		return fmt.Errorf("source %q is used by two gates with different verifiers or secrets: give one of them another name with `source <name>`", name)
+	case known.inDoubt != use.inDoubt:
+		return fmt.Errorf("source %q is used by two gates with different `in_doubt` or `outcome`: write the same in both, or give one of them another name with `source <name>`", name)
 	case !known.written || !use.written:
 		return fmt.Errorf("two gates would share source %q, and an event that one of them has seen would not reach the other's app: give them names with `source <name>`, or both the same name if that is meant", name)
 	}
 	return nil
 }
 
-// Start opens the store, unless a request or an earlier config already has.
+// limits are what a source keeps of its app's answers; one that this config does not have, what is kept by default.
+func (a *App) limits(source string) receiptLimits {
+	if use, ok := a.sources[source]; ok {
+		return use.limits
+	}
+	return receiptLimits{defaultMaxReceipt, []string{"Content-Type"}}
+}
+
+// Start opens the store, unless a request or an earlier config already has, and resolves what is in doubt by this
+// config from now on. Here at last every handler is known.
 func (a *App) Start() error {
-	if _, err := a.hold(); err != nil {
+	if err := a.checkHandlers(); err != nil {
 		return err
 	}
-	a.holding = true
+	shared, err := a.hold()
+	if err != nil {
+		return err
+	}
+	policies := make(map[string]dedup.Policy, len(a.sources))
+	for name, use := range a.sources {
+		policies[name] = use.policy
+	}
+	a.stopUsing = shared.gate.Use(policies)
+	return nil
+}
+
+// checkHandlers refuses what only the handlers of the config together show to be wrong.
+func (a *App) checkHandlers() error {
+	for name, use := range a.sources {
+		if use.callback && a.callbacks == 0 {
+			return fmt.Errorf("source %q: confirm callback needs a place where the app confirms: write a site such as `http://127.0.0.1:9081 { webhook_gate_callback }` with that address", name)
+		}
+	}
+	app, err := a.ctx.AppIfConfigured("http")
+	if err != nil {
+		return nil //nolint:nilerr // no http app, no handlers
+	}
+	if httpApp, ok := app.(*caddyhttp.App); ok {
+		return checkRetries(httpApp)
+	}
 	return nil
 }
 
@@ -97,8 +153,9 @@ func (a *App) Stop() error {
 	if caddy.Exiting() {
 		a.limitExit()
 	}
-	if a.holding {
-		a.holding = false
+	if a.stopUsing != nil {
+		a.stopUsing()
+		a.stopUsing = nil
 		a.release()
 	}
 	return nil

@@ -26,21 +26,27 @@ func (h *Handler) readBody(d *delivery) *reply {
 	limited := control.SetReadDeadline(time.Now().Add(d.set.readTimeout)) == nil
 	body, err := readAll(d.r.Body, d.check, d.r.ContentLength, d.set.maxBody)
 	d.report.read = time.Since(d.began)
+	if err != nil {
+		return d.unread(refuseBody(err))
+	}
+	if limited {
+		_ = control.SetReadDeadline(time.Time{})
+	}
+	d.body = body
+	return nil
+}
+
+// refuseBody says what was wrong with a body that could not be read to its end.
+func refuseBody(err error) *reply {
 	switch {
-	case err == nil:
-		if limited {
-			_ = control.SetReadDeadline(time.Time{})
-		}
-		d.body = body
-		return nil
 	case errors.Is(err, errBodySize):
-		return unread(d, refuse(codeBodySize, err.Error()))
+		return refuse(codeBodySize, err.Error())
 	case tooLarge(err):
-		return unread(d, refuse(codeBodySize, "the body is above the limit of a handler before the gate"))
+		return refuse(codeBodySize, "the body is above the limit of a handler before the gate")
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return unread(d, refuse(codeBodyTimeout, "the body did not arrive within read_timeout"))
+		return refuse(codeBodyTimeout, "the body did not arrive within read_timeout")
 	default:
-		return unread(d, refuse(codeBodyIncomplete, "the body ended before it was complete"))
+		return refuse(codeBodyIncomplete, "the body ended before it was complete")
 	}
 }
 
@@ -83,13 +89,15 @@ const lingering = time.Second
 // unread makes an HTTP/1 connection end after an answer that was decided before the body was read to its end: the
 // rest of the body is not a request. Without this the server would not even write the answer before it has the
 // body, which a sender can hold back.
-func unread(d *delivery, rep *reply) *reply {
-	if d.r.ProtoMajor == 1 && d.r.ContentLength != 0 {
+func unread(w http.ResponseWriter, r *http.Request, rep *reply) *reply {
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		rep.header.Set("Connection", "close")
-		_ = http.NewResponseController(d.w).SetReadDeadline(time.Now().Add(lingering))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(lingering))
 	}
 	return rep
 }
+
+func (d *delivery) unread(rep *reply) *reply { return unread(d.w, d.r, rep) }
 
 // tooLarge tells the error of a limit that was set before the gate (`request_body`).
 func tooLarge(err error) bool {

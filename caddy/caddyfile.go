@@ -39,8 +39,9 @@ func parseCaddyfile(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 //		compare         bytes | json [ignore </pointer>...] | id
 //		replay_guard    on | off
 //		public_url      <scheme://host[:port]>
-//		confirm         response
-//		in_doubt        redeliver | hold
+//		confirm         response | callback <url>
+//		outcome         <url>
+//		in_doubt        ask | redeliver | hold
 //		answer_within   <duration>
 //		forward_timeout <duration>
 //		lease           <duration>
@@ -113,7 +114,9 @@ func (h *Handler) unmarshalWord(d *caddyfile.Dispenser, word string) error {
 	case "public_url":
 		return unmarshalString(d, &h.PublicURL)
 	case "confirm":
-		return unmarshalWords(d, &h.Confirm, "response")
+		return unmarshalWords(d, &h.Confirm, "response, or callback <url>")
+	case "outcome":
+		return unmarshalString(d, &h.Outcome)
 	case "in_doubt":
 		return unmarshalString(d, &h.InDoubt)
 	case "receipt_headers":

@@ -11,13 +11,12 @@ import (
 // gateWords are the words of a webhook_gate block, in the order of the syntax.
 var gateWords = []string{
 	"source", "verify", "max_body", "read_timeout", "event_id", "event_type", "events", "contract", "compare",
-	"replay_guard", "public_url", "confirm", "in_doubt", "answer_within", "forward_timeout", "lease", "wait",
+	"replay_guard", "public_url", "confirm", "outcome", "in_doubt", "answer_within", "forward_timeout", "lease", "wait",
 	"retry_after", "max_receipt", "receipt_headers",
 }
 
 // laterWords are words that the design names and this version does not have. Each says what to do meanwhile.
 var laterWords = map[string]string{
-	"outcome":        "use `in_doubt redeliver` or `in_doubt hold`",
 	"retention":      "leave it out: receipts are kept for ever",
 	"sign":           "leave it out: the app may trust what comes through the gate",
 	"max_concurrent": "leave it out, or limit with the next handler",

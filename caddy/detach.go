@@ -17,7 +17,7 @@ func forwardRequest(ctx context.Context, d *delivery, a *attempt) *http.Request 
 	r := d.r.WithContext(ctx) // a shallow copy; what handlers behind the gate may change is copied below
 	target := *d.r.URL
 	r.URL = &target
-	r.Header = forwardHeaders(d.r.Header, a.Attempt, d.answers)
+	r.Header = forwardHeaders(d.r.Header, a.Attempt, d.answers, d.set.callback)
 	r.Trailer = nil
 	r.TransferEncoding = nil
 	r.ContentLength = int64(len(d.body))

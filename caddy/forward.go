@@ -37,10 +37,11 @@ type attempt struct {
 	cancel  context.CancelFunc
 	rec     *recorder
 	trace
-	once sync.Once   // the attempt ends once, whatever still goes wrong after that
-	done chan *reply // receives the answer then; buffered, so that nobody has to be there
-	left atomic.Bool // set by whoever comes first: the request, leaving before the end, or the end
-	took time.Duration
+	once  sync.Once   // the attempt ends once, whatever still goes wrong after that
+	done  chan *reply // receives the answer then; buffered, so that nobody has to be there
+	later bool        // the answer is only that the app has the event: its confirmation may still come in time
+	left  atomic.Bool // set by whoever comes first: the request, leaving before the end, or the end
+	took  time.Duration
 }
 
 // forward runs the attempt and answers the sender: with its outcome, or at answer_within without.
@@ -54,10 +55,16 @@ func (h *Handler) forward(d *delivery, next caddyhttp.Handler) *reply {
 	timer := time.NewTimer(time.Until(d.answers))
 	defer timer.Stop()
 	reason := "the app has not answered within answer_within; the attempt goes on"
+	confirmed := false
 	select {
 	case rep := <-a.done:
 		d.report.forward = a.took
+		if a.later {
+			return d.awaitConfirmation(a, rep, timer.C)
+		}
 		return rep
+	case <-a.Confirmed():
+		confirmed = true
 	case <-d.r.Context().Done():
 		reason = "the sender has hung up; the attempt goes on"
 	case <-timer.C:
@@ -65,9 +72,48 @@ func (h *Handler) forward(d *delivery, next caddyhttp.Handler) *reply {
 	if !a.left.CompareAndSwap(false, true) { // the end came at the same time
 		rep := <-a.done
 		d.report.forward = a.took
-		return rep
+		if !confirmed || !a.later {
+			return rep
+		}
+	}
+	if confirmed {
+		return a.confirmed()
 	}
 	return retryLater(codeInProgress, d.set.retryAfter, reason)
+}
+
+// awaitConfirmation waits for the callback of an app that has taken the event. Without it, rep is the answer.
+func (d *delivery) awaitConfirmation(a *attempt, rep *reply, answer <-chan time.Time) *reply {
+	select {
+	case <-a.Confirmed():
+		return a.confirmed()
+	case <-d.r.Context().Done():
+	case <-answer:
+	}
+	return rep
+}
+
+// confirmed answers with what the app said in a callback.
+func (a *attempt) confirmed() *reply {
+	ctx, cancel := confirming(a.request.Context())
+	defer cancel()
+	receipt, err := a.Stands(ctx)
+	switch {
+	case err != nil:
+		return storeUnavailable(err)
+	case receipt.State.Final():
+		return a.final(receipt, nil)(resultOf(receipt))
+	case receipt.State == dedup.StateOpen:
+		return retryLater(codeTemporaryFailure, a.set.retryAfter, "the app said aborted in its callback")
+	}
+	return retryLater(codeInDoubt, a.set.retryAfter, "the app said something of another attempt")
+}
+
+func resultOf(r dedup.Receipt) result {
+	if r.State == dedup.StateRejected {
+		return resultRejected
+	}
+	return resultCommitted
 }
 
 // launch starts the attempt with a hold of its own on the store. If it cannot, or panics, nothing was sent: the event
@@ -130,7 +176,13 @@ func (a *attempt) run(next caddyhttp.Handler) {
 		return
 	}
 	a.took = time.Since(began)
-	a.end(a.conclude(classify(seen)))
+	select {
+	case <-a.Confirmed(): // a callback comes before any answer, whatever that says
+		a.Leave()
+		a.end(a.confirmed())
+	default:
+		a.end(a.conclude(classify(seen)))
+	}
 }
 
 // catch keeps a fault of ours, or of a store of a third party, from ending the process: there is no server around
@@ -202,6 +254,7 @@ func (a *attempt) call(next caddyhttp.Handler) (seen observed) {
 		}
 		seen.status = a.rec.status
 		seen.verdict = strings.Join(a.rec.header.Values(headerOutcome), ", ") // two are no word
+		seen.callback = a.set.callback != nil
 		seen.dialed, seen.connected = a.dialed.Load(), a.connected.Load()
 		seen.sent = int(a.sent.Load())
 	}()
@@ -219,12 +272,19 @@ func (a *attempt) conclude(c concluded) *reply {
 	case outcomeRejected:
 		return a.final(a.Reject(ctx, a.rec.answer(a.set.receiptHeaders)))(resultRejected)
 	case outcomeAborted:
-		if err := a.Abort(ctx); err != nil {
+		if c.ask && a.set.policy.InDoubt == dedup.Ask {
+			return a.ask(ctx, c)
+		}
+		return a.abort(ctx, c)
+	case outcomeAccepted:
+		a.later = true
+		a.Accept()
+		return retryLater(codeInProgress, a.set.retryAfter, c.reason)
+	case outcomePending:
+		a.later = a.set.callback != nil
+		if err := a.Pending(ctx, a.set.policy.Lease); err != nil {
 			return storeUnavailable(err)
 		}
-		return a.aborted(c)
-	case outcomePending:
-		a.Leave()
 		return retryLater(codeInProgress, a.set.retryAfter, c.reason)
 	default:
 		a.Leave()
@@ -236,10 +296,39 @@ func (a *attempt) conclude(c concluded) *reply {
 	}
 }
 
+// abort frees the event and passes on what the app said.
+func (a *attempt) abort(ctx context.Context, c concluded) *reply {
+	if err := a.Abort(ctx); err != nil {
+		return storeUnavailable(err)
+	}
+	return a.aborted(c)
+}
+
+// ask puts the outcome question before the app's failure is believed: it may have committed first.
+func (a *attempt) ask(ctx context.Context, c concluded) *reply {
+	said, err := a.Ask(ctx, a.set.policy.Asker)
+	if err != nil {
+		a.Leave()
+		return retryLater(codeInDoubt, a.set.retryAfter, c.reason+", and "+err.Error())
+	}
+	receipt, err := a.Settle(ctx, said, a.set.policy.Lease)
+	switch {
+	case err != nil:
+		return storeUnavailable(err)
+	case receipt.State.Final():
+		return replay(receipt.Answer, resultOf(receipt))
+	case said.Kind == dedup.ReplyPending:
+		return retryLater(codeInProgress, a.set.retryAfter, c.reason+", and that it is still at work")
+	}
+	return a.aborted(c)
+}
+
 // final answers with what is stored: this attempt's answer, or that of another attempt that was final first.
 func (a *attempt) final(receipt dedup.Receipt, err error) func(result) *reply {
 	return func(r result) *reply {
 		switch {
+		case errors.Is(err, dedup.ErrAttemptClosed):
+			return retryLater(codeInDoubt, a.set.retryAfter, "the app committed an attempt that it had refused for good")
 		case err != nil:
 			return storeUnavailable(err)
 		case receipt.Answer == nil:

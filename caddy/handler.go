@@ -76,11 +76,17 @@ type Handler struct {
 	// tells.
 	PublicURL string `json:"public_url,omitempty"`
 
-	// How the app confirms: `response` (a 2xx answer is the confirmation). Default: `response`.
+	// How the app confirms: `response` (a 2xx answer is the confirmation) or `callback URL` (a 2xx answer says
+	// that it has taken the event; its confirmation comes to that URL, where a `webhook_gate_callback` handler
+	// listens). Default: `response`.
 	Confirm string `json:"confirm,omitempty"`
 
-	// What becomes of an event whose attempt's end nobody saw, once its lease is over: `redeliver` forwards
-	// it again, flagged as in doubt; `hold` keeps it for a person. Default: `redeliver`.
+	// Where the app answers what became of an event: `GET URL?source=...&event=...`. Default: it is not asked.
+	Outcome string `json:"outcome,omitempty"`
+
+	// What becomes of an event whose attempt's end nobody saw: `ask` puts the outcome question; `redeliver`
+	// forwards it again once its lease is over, flagged as in doubt; `hold` keeps it for a person then.
+	// Default: `ask` with outcome, else `redeliver`.
 	InDoubt string `json:"in_doubt,omitempty"`
 
 	// When the sender gets an answer at the latest; the attempt goes on. Default: the sender's own deadline

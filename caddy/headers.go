@@ -3,6 +3,7 @@ package caddy
 import (
 	"encoding/base64"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ const (
 	headerDigest   = "Webhook-Gate-Digest"
 	headerInDoubt  = "Webhook-Gate-In-Doubt"
 	headerDeadline = "Webhook-Gate-Deadline"
+	headerConfirm  = "Webhook-Gate-Confirm"
 	headerOutcome  = "Webhook-Gate-Outcome"
 
 	gatePrefix = "webhook-gate-"
@@ -35,7 +37,7 @@ func isGateHeader(name string) bool {
 
 // forwardHeaders gives the headers of the request as the app gets them: the sender's, less what is the gate's
 // own, what would make Go's transport send a request twice, and what is between the sender and the gate.
-func forwardHeaders(from http.Header, a *dedup.Attempt, answers time.Time) http.Header {
+func forwardHeaders(from http.Header, a *dedup.Attempt, answers time.Time, callback *url.URL) http.Header {
 	h := from.Clone()
 	for name := range h {
 		if isGateHeader(name) {
@@ -72,5 +74,17 @@ func forwardHeaders(from http.Header, a *dedup.Attempt, answers time.Time) http.
 	if a.InDoubt {
 		h.Set(headerInDoubt, "true")
 	}
+	if callback != nil {
+		h.Set(headerConfirm, confirmURL(*callback, id.Key))
+	}
 	return h
+}
+
+// confirmURL is where an attempt of the event confirms. The token, which says which attempt it is, goes in a header.
+func confirmURL(at url.URL, key dedup.Key) string {
+	at.RawQuery = url.Values{"source": {key.Source}, "event": {key.Event}}.Encode()
+	if at.Path == "" {
+		at.Path = "/"
+	}
+	return at.String()
 }

@@ -21,6 +21,7 @@ const (
 	outcomeAborted   outcome = "aborted"
 	outcomeRejected  outcome = "rejected"
 	outcomePending   outcome = "pending"
+	outcomeAccepted  outcome = "accepted" // `confirm callback` only: a 2xx, the confirmation is to come
 	outcomeInDoubt   outcome = "in_doubt"
 )
 
@@ -32,6 +33,7 @@ type observed struct {
 	verdict  string // the app's Webhook-Gate-Outcome
 	sent     int    // how often request headers left
 
+	callback  bool // the app confirms by callback, not by a 2xx
 	dialed    bool // a Go HTTP transport was asked for a connection
 	connected bool // and got one
 }
@@ -40,6 +42,7 @@ type observed struct {
 type concluded struct {
 	outcome outcome
 	reason  string
+	ask     bool // a complete answer without a verdict, not a 2xx: the outcome question first, where it is asked
 }
 
 // classify decides the outcome of an attempt. It is the only place that looks at error, panic, status and
@@ -48,7 +51,7 @@ type concluded struct {
 func classify(o observed) concluded {
 	switch {
 	case o.panicked:
-		return concluded{outcomeInDoubt, "the app's answer was lost half-way"}
+		return concluded{outcome: outcomeInDoubt, reason: "the app's answer was lost half-way"}
 	case o.err != nil:
 		return classifyError(o)
 	case o.status == 0:
@@ -61,11 +64,11 @@ func classify(o observed) concluded {
 func classifyError(o observed) concluded {
 	// A deadline that strikes right after the connection was had may leave a request on its way unseen.
 	if o.sent > 0 || o.connected && errors.Is(o.err, context.DeadlineExceeded) {
-		return concluded{outcomeInDoubt, "the request was sent, the answer did not come: " + errorText(o.err)}
+		return concluded{outcome: outcomeInDoubt, reason: "the request was sent, the answer did not come: " + errorText(o.err)}
 	}
 	var dial reverseproxy.DialError
 	if o.dialed || errors.As(o.err, &dial) {
-		return concluded{outcomeAborted, "nothing was sent: " + errorText(o.err)}
+		return concluded{outcome: outcomeAborted, reason: "nothing was sent: " + errorText(o.err)}
 	}
 	// No transport of Go's was seen. A handler that refuses (no healthy upstream, an `error` directive, a
 	// login) gave a complete answer; what a gateway error hides (FastCGI) cannot be told.
@@ -74,18 +77,18 @@ func classifyError(o observed) concluded {
 		switch refused.StatusCode {
 		case http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusInternalServerError, 0, 499:
 		default:
-			return concluded{outcomeAborted, "the next handler refused with status " + strconv.Itoa(refused.StatusCode)}
+			return concluded{outcome: outcomeAborted, reason: "the next handler refused with status " + strconv.Itoa(refused.StatusCode)}
 		}
 	}
-	return concluded{outcomeInDoubt, "the next handler failed and does not tell whether anything was sent"}
+	return concluded{outcome: outcomeInDoubt, reason: "the next handler failed and does not tell whether anything was sent"}
 }
 
 // classifyNothing: the next handler returned well and wrote no final status.
 func classifyNothing(o observed) concluded {
 	if o.sent > 0 {
-		return concluded{outcomeInDoubt, "the app switched protocols or gave no final answer"}
+		return concluded{outcome: outcomeInDoubt, reason: "the app switched protocols or gave no final answer"}
 	}
-	return concluded{outcomeAborted, "no handler answered: is there a `reverse_proxy` behind webhook_gate?"}
+	return concluded{outcome: outcomeAborted, reason: "no handler answered: is there a `reverse_proxy` behind webhook_gate?"}
 }
 
 // classifyAnswer: the app gave a complete answer. Its own verdict wins over the status.
@@ -94,20 +97,22 @@ func classifyAnswer(o observed) concluded {
 	switch outcome(o.verdict) {
 	case outcomeCommitted, outcomeAborted, outcomeRejected, outcomePending:
 		if o.status >= 300 && o.status < 400 {
-			return concluded{outcomeInDoubt, status + " with a verdict: a redirect answers nothing"}
+			return concluded{outcome: outcomeInDoubt, reason: status + " with a verdict: a redirect answers nothing"}
 		}
-		return concluded{outcome(o.verdict), "the app said " + o.verdict}
+		return concluded{outcome: outcome(o.verdict), reason: "the app said " + o.verdict}
 	case "":
 	default:
-		return concluded{outcomeInDoubt, "the app's " + headerOutcome + " is not a word the gate knows"}
+		return concluded{outcome: outcomeInDoubt, reason: "the app's " + headerOutcome + " is not a word the gate knows"}
 	}
-	if o.status >= 200 && o.status < 300 {
-		return concluded{outcomeCommitted, status}
+	switch {
+	case o.status >= 200 && o.status < 300 && o.callback:
+		return concluded{outcome: outcomeAccepted, reason: status + ", its confirmation is to come"}
+	case o.status >= 200 && o.status < 300:
+		return concluded{outcome: outcomeCommitted, reason: status}
+	case o.sent > 1:
+		return concluded{outcome: outcomeInDoubt, reason: status + ", but requests were sent more than once: the first may have been done"}
 	}
-	if o.sent > 1 {
-		return concluded{outcomeInDoubt, status + ", but requests were sent more than once: the first may have been done"}
-	}
-	return concluded{outcomeAborted, status}
+	return concluded{outcome: outcomeAborted, reason: status, ask: true}
 }
 
 // errorText says what kind of error it was. Go's transport quotes what an app has sent where it is malformed, so the

@@ -27,19 +27,29 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if h.set, err = h.resolve(name, h.facts); err != nil {
 		return h.named(err)
 	}
-	app, err := ctx.App(appName)
-	if err != nil {
+	if h.app, err = gateApp(ctx); err != nil {
 		return err
 	}
-	var ok bool
-	if h.app, ok = app.(*App); !ok {
-		return fmt.Errorf("app %s is a %T, not the gate's own", appName, app)
-	}
-	if err := h.app.registerSource(h.set.source, sourceUse{fingerprint, h.Source != ""}); err != nil {
+	if err := h.app.registerSource(h.set.source, sourceUse{
+		fingerprint: fingerprint,
+		written:     h.Source != "",
+		inDoubt:     h.InDoubt + " " + h.Outcome,
+		callback:    h.set.callback != nil,
+		policy:      h.set.policy,
+		limits:      h.set.limits(),
+	}); err != nil {
 		return err
 	}
 	h.warn()
 	h.steps = h.way()
+	return nil
+}
+
+// Cleanup lets go of the connections for the outcome question.
+func (h *Handler) Cleanup() error {
+	if a, ok := h.set.policy.Asker.(*asker); ok {
+		a.close()
+	}
 	return nil
 }
 
@@ -96,4 +106,7 @@ func (h *Handler) warn() {
 }
 
 // Interface guards
-var _ caddy.Provisioner = (*Handler)(nil)
+var (
+	_ caddy.Provisioner  = (*Handler)(nil)
+	_ caddy.CleanerUpper = (*Handler)(nil)
+)

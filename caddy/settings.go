@@ -3,6 +3,7 @@ package caddy
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -31,7 +32,9 @@ const (
 const (
 	inDoubtRedeliver     = "redeliver"
 	inDoubtHold          = "hold"
+	inDoubtAsk           = "ask"
 	confirmResponse      = "response"
+	confirmCallback      = "callback"
 	otherwiseReject      = "reject"
 	otherwiseAcknowledge = "acknowledge"
 )
@@ -51,6 +54,7 @@ type settings struct {
 	guard          bool
 	publicURL      string
 	policy         dedup.Policy
+	callback       *url.URL // where the app confirms; nil for `confirm response`
 	answerWithin   time.Duration
 	forwardTimeout time.Duration
 	wait           time.Duration
@@ -77,13 +81,42 @@ func (h *Handler) resolve(name string, facts verifier.Facts) (settings, error) {
 		s.receiptHeaders = []string{"Content-Type"}
 	}
 	s.policy.Lease = or(time.Duration(h.Lease), s.forwardTimeout+leaseMargin)
-	if h.InDoubt == inDoubtHold {
-		s.policy.InDoubt = dedup.HoldForPerson
-	}
 	if err := checkLease(caddy.Duration(s.policy.Lease), caddy.Duration(s.forwardTimeout)); err != nil {
 		return s, err
 	}
+	if err := h.resolveCommit(&s); err != nil {
+		return s, err
+	}
 	return s, h.resolveContent(&s, facts)
+}
+
+// resolveCommit fills how gate and app agree on an outcome.
+func (h *Handler) resolveCommit(s *settings) (err error) {
+	if at, ok := strings.CutPrefix(h.Confirm, confirmCallback+" "); ok {
+		if s.callback, err = replacedURL("confirm callback", at); err != nil {
+			return err
+		}
+	}
+	switch {
+	case h.InDoubt == inDoubtHold:
+		s.policy.InDoubt = dedup.HoldForPerson
+	case h.Outcome != "":
+		at, err := replacedURL("outcome", h.Outcome)
+		if err != nil {
+			return err
+		}
+		s.policy.InDoubt, s.policy.Asker = dedup.Ask, newAsker(*at, s.limits())
+	}
+	return nil
+}
+
+// replacedURL is a URL of the app's, placeholders replaced.
+func replacedURL(word, text string) (*url.URL, error) {
+	text, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", word, err)
+	}
+	return appURL(word, text)
 }
 
 // resolveContent fills what is read from a delivery's content.

@@ -52,7 +52,7 @@ func (a *App) hold() (*sharedStore, error) {
 		if err != nil {
 			return nil, err
 		}
-		gate := dedup.NewGate(store, dedup.GateOptions{})
+		gate := dedup.NewGate(store, dedup.GateOptions{Notify: notify})
 		a.logger.Info("store of receipts opened", zap.String("store", a.key), zap.Uint64("receipts", total(gate.Stats())))
 		return &sharedStore{gate: gate, key: a.key, logger: a.logger}, nil
 	})

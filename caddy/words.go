@@ -23,6 +23,9 @@ func (h *Handler) checkWords() error {
 	if err := h.checkTimes(); err != nil {
 		return err
 	}
+	if err := h.checkInDoubt(); err != nil {
+		return err
+	}
 	return h.checkEach()
 }
 
@@ -39,7 +42,57 @@ func (h *Handler) checkEach() error {
 			return err
 		}
 	}
+	if err := h.checkConfirm(); err != nil {
+		return err
+	}
+	if err := checkAppURL("outcome", h.Outcome); err != nil {
+		return err
+	}
 	return checkPublicURL(h.PublicURL)
+}
+
+// checkInDoubt holds in_doubt and outcome against each other.
+func (h *Handler) checkInDoubt() error {
+	switch {
+	case h.InDoubt == inDoubtAsk && h.Outcome == "":
+		return errors.New("in_doubt ask does not say where to ask: write also `outcome <URL>`, such as `outcome http://127.0.0.1:3000/webhook-outcome`")
+	case h.Outcome != "" && h.InDoubt != "" && h.InDoubt != inDoubtAsk:
+		return fmt.Errorf("outcome is asked only with `in_doubt ask`: leave out `outcome`, or `in_doubt %s`", h.InDoubt)
+	}
+	return nil
+}
+
+// checkConfirm knows `response` and `callback <URL>`.
+func (h *Handler) checkConfirm() error {
+	if h.Confirm == "" || h.Confirm == confirmResponse {
+		return nil
+	}
+	at, ok := strings.CutPrefix(h.Confirm, confirmCallback+" ")
+	if !ok || strings.Contains(at, " ") {
+		return fmt.Errorf("confirm %q is not a choice: write `confirm response` or `confirm callback <URL>`, such as `confirm callback http://127.0.0.1:9081`", h.Confirm)
+	}
+	return checkAppURL("confirm callback", at)
+}
+
+// checkAppURL is for the parser: placeholders are looked into when the config is loaded.
+func checkAppURL(word, text string) error {
+	if text == "" || strings.Contains(text, "{") {
+		return nil
+	}
+	_, err := appURL(word, text)
+	return err
+}
+
+// appURL is where the gate is reached by the app, or the app by the gate.
+func appURL(word, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.Fragment != "":
+		return nil, fmt.Errorf("%s: not a URL of scheme, host, port and path: write it as in `%s http://127.0.0.1:9081`", word, word)
+	case word != "outcome" && u.RawQuery != "":
+		return nil, fmt.Errorf("%s: the URL must have no query: the gate adds source and event", word)
+	}
+	return u, nil
 }
 
 func (h *Handler) checkTimes() error {
@@ -75,14 +128,8 @@ func (h *Handler) checkChoices() error {
 		return errors.New("max_body must be positive, such as `max_body 1MiB`")
 	case h.MaxReceipt < -1:
 		return errors.New("max_receipt must be positive, or -1 to keep no body")
-	case strings.HasPrefix(h.Confirm, "callback"):
-		return errors.New("confirm callback is not in this version: write `confirm response`")
-	case h.Confirm != "" && h.Confirm != confirmResponse:
-		return fmt.Errorf("confirm %q is not a choice: write `confirm response`", h.Confirm)
-	case h.InDoubt == "ask":
-		return errors.New("in_doubt ask is not in this version: write `in_doubt redeliver` or `in_doubt hold`")
-	case h.InDoubt != "" && h.InDoubt != inDoubtRedeliver && h.InDoubt != inDoubtHold:
-		return fmt.Errorf("in_doubt %q is not a choice: write `in_doubt redeliver` or `in_doubt hold`", h.InDoubt)
+	case h.InDoubt != "" && h.InDoubt != inDoubtRedeliver && h.InDoubt != inDoubtHold && h.InDoubt != inDoubtAsk:
+		return fmt.Errorf("in_doubt %q is not a choice: write `in_doubt ask`, `in_doubt redeliver` or `in_doubt hold`", h.InDoubt)
 	case h.Source != "" && event.ValidID(h.Source) != nil:
 		return errors.New("source must be 1 to 512 bytes of text without control characters, and without blanks at its ends")
 	}

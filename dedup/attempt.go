@@ -125,9 +125,18 @@ func (a *Attempt) Settle(ctx context.Context, r Reply, lease time.Duration) (Rec
 	return a.receipt.clone(), a.err
 }
 
-// Settled is closed once the event was decided in another way than by the attempt's owner, by a callback say, or the
-// attempt has ended. The store knows what it is then (Gate.LookUp).
-func (a *Attempt) Settled() <-chan struct{} { return a.flight.settled }
+// Confirmed is closed once the event was decided in another way than by the attempt's owner: by a callback. Stands
+// tells what it is then.
+func (a *Attempt) Confirmed() <-chan struct{} { return a.flight.confirmed }
+
+// Stands is the event's receipt as it is stored now.
+func (a *Attempt) Stands(ctx context.Context) (Receipt, error) {
+	r, found, err := a.gate.store.Lookup(ctx, Identity{Key: a.Identity.Key})
+	if err == nil && !found {
+		err = ErrUnknownEvent
+	}
+	return r, err
+}
 
 func (a *Attempt) final(ctx context.Context, outcome Outcome, answer Answer) (Receipt, error) {
 	first := a.end(ctx, a.finish(outcome, answer, LearnedResponse))

@@ -179,6 +179,16 @@ func (g *Gate) Wait(ctx context.Context, id Identity, p Policy) (Verdict, error)
 	}
 }
 
+// Knows tells whether an attempt of the event has this token, closed ones included. It moves nothing.
+func (g *Gate) Knows(ctx context.Context, key Key, token string) (bool, error) {
+	r, found, err := g.store.Lookup(ctx, Identity{Key: key})
+	if err != nil || !found {
+		return false, err
+	}
+	_, known := r.attemptOf(HashToken(token))
+	return known, nil
+}
+
 // Confirm stores what the app says of one of its attempts, which it names by its token, and wakes whoever waits for
 // the event. Errors are those of [Confirm], and the store's.
 func (g *Gate) Confirm(ctx context.Context, key Key, token string, outcome Outcome, answer Answer) (Receipt, error) {

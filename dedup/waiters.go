@@ -8,8 +8,9 @@ import (
 
 // flight is a delivery that is the attempt of its event in this process, or is about to become it.
 type flight struct {
-	decided chan struct{} // closed once it is known whether the reservation has made it the attempt
-	settled chan struct{} // closed once waiting for it is over: it has ended, or the event was decided in another way
+	decided   chan struct{} // closed once it is known whether the reservation has made it the attempt
+	confirmed chan struct{} // closed once the event was decided in another way than by its owner
+	settled   chan struct{} // closed once waiting for it is over: it has ended, or the event was decided in another way
 
 	// Written before decided is closed, read after.
 	running bool    // it became the attempt
@@ -58,7 +59,7 @@ func (fs *flights) begin(id Identity) (own, other *flight) {
 			return nil, f
 		}
 	}
-	f := &flight{decided: make(chan struct{}), settled: make(chan struct{}), places: places}
+	f := &flight{decided: make(chan struct{}), confirmed: make(chan struct{}), settled: make(chan struct{}), places: places}
 	for _, p := range places {
 		fs.byPlace[p] = f
 	}
@@ -169,9 +170,10 @@ func (fs *flights) settle(key Key) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f := fs.byPlace[place{hash: key.Hash()}]
-	if f == nil || !f.attempting() {
+	if f == nil || !f.attempting() || f.over() {
 		return
 	}
+	close(f.confirmed)
 	f.settle()
 	if f.accepted != nil {
 		fs.endLocked(f)

@@ -1,0 +1,204 @@
+package caddy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+)
+
+// checkRetries refuses a proxy behind a gate that repeats more than failed dials: an attempt leaves the gate at most
+// once. It reads the routes as they were provisioned. A proxy that is told apart from every gate by its path, or by
+// being the other of two `handle` blocks, is nobody's next handler and may repeat what it likes.
+func checkRetries(app *caddyhttp.App) error {
+	for name, server := range app.Servers {
+		w := walk{named: server.NamedRoutes}
+		if _, err := w.routes(server.Routes, nil, anyPath); err != nil {
+			return fmt.Errorf("server %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// walk goes through the routes of a server in the order in which a request meets them.
+type walk struct {
+	named   map[string]*caddyhttp.Route
+	invoked []string // named routes on the way here
+}
+
+// paths are the patterns that a request's path must match one of; nil is any path.
+type paths []string
+
+var anyPath paths
+
+// gate is a gate that a request may have come through, with the paths that it may have.
+type gate struct{ at paths }
+
+// routes gives the gates that a request has behind it after these routes, given those before it.
+func (w walk) routes(list caddyhttp.RouteList, before []*gate, at paths) ([]*gate, error) {
+	all := slices.Clone(before)
+	groups := map[string][]*gate{} // what a group's routes have added: only one of them runs
+	for _, route := range list {
+		behind := all
+		if route.Group != "" {
+			behind = slices.DeleteFunc(slices.Clone(all), func(g *gate) bool { return slices.Contains(groups[route.Group], g) })
+		}
+		after, err := w.route(route, behind, narrower(at, routePaths(route)))
+		if err != nil {
+			return nil, err
+		}
+		if added := after[len(behind):]; !route.Terminal {
+			all = append(all, added...)
+			groups[route.Group] = append(groups[route.Group], added...)
+		}
+	}
+	return all, nil
+}
+
+func (w walk) route(route caddyhttp.Route, gates []*gate, at paths) (_ []*gate, err error) {
+	gates = slices.Clone(gates)
+	for _, handler := range route.Handlers {
+		switch h := handler.(type) {
+		case *Handler:
+			gates = append(gates, &gate{at})
+		case *caddyhttp.Subroute:
+			gates, err = w.routes(h.Routes, gates, at)
+		case *caddyhttp.Invoke:
+			gates, err = w.invoke(h.Name, gates, at)
+		case *reverseproxy.Handler:
+			err = w.proxy(h, gates, at)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return gates, nil
+}
+
+func (w walk) invoke(name string, gates []*gate, at paths) ([]*gate, error) {
+	route := w.named[name]
+	if route == nil || slices.Contains(w.invoked, name) {
+		return gates, nil
+	}
+	w.invoked = append(slices.Clone(w.invoked), name)
+	return w.route(*route, gates, at)
+}
+
+// proxy refuses a proxy that repeats, where a gate may be before it.
+func (w walk) proxy(h *reverseproxy.Handler, gates []*gate, at paths) error {
+	reached := slices.ContainsFunc(gates, func(g *gate) bool { return overlap(g.at, at) })
+	if reached && repeats(h, at) {
+		return errors.New("reverse_proxy behind webhook_gate repeats more than failed dials (lb_retry_match), and an app may get one event twice: leave lb_retry_match out or give it `method GET`; lb_retries and lb_try_duration alone repeat only what was not sent")
+	}
+	for _, handle := range h.HandleResponse {
+		if _, err := w.routes(handle.Routes, gates, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repeats tells whether the proxy may send a POST to one of these paths again after it was sent.
+func repeats(h *reverseproxy.Handler, at paths) bool {
+	lb := h.LoadBalancing
+	if lb == nil || lb.Retries == 0 && lb.TryDuration == 0 {
+		return false
+	}
+	return slices.ContainsFunc(lb.RetryMatch, func(set caddyhttp.MatcherSet) bool {
+		return allowsPost(set) && overlap(setPaths(set), at)
+	})
+}
+
+func allowsPost(set caddyhttp.MatcherSet) bool {
+	for _, matcher := range set {
+		var methods caddyhttp.MatchMethod
+		switch m := matcher.(type) {
+		case caddyhttp.MatchMethod:
+			methods = m
+		case *caddyhttp.MatchMethod:
+			methods = *m
+		default:
+			continue
+		}
+		if !slices.Contains(methods, http.MethodPost) {
+			return false
+		}
+	}
+	return true
+}
+
+// routePaths are the paths that a route's matchers let in.
+func routePaths(route caddyhttp.Route) paths {
+	var all paths
+	for _, set := range route.MatcherSets {
+		at := setPaths(set)
+		if at == nil {
+			return anyPath
+		}
+		all = append(all, at...)
+	}
+	return all
+}
+
+func setPaths(set caddyhttp.MatcherSet) paths {
+	for _, matcher := range set {
+		switch m := matcher.(type) {
+		case caddyhttp.MatchPath:
+			return paths(m)
+		case *caddyhttp.MatchPath:
+			return paths(*m)
+		}
+	}
+	return anyPath
+}
+
+// narrower is the inner restriction where there is one. A path that is rewritten between a gate and a proxy is not
+// followed; such a proxy is told by its repeating (attempt.run).
+func narrower(outer, inner paths) paths {
+	if inner == nil {
+		return outer
+	}
+	return inner
+}
+
+// overlap tells whether one path may match both. Where patterns are more than a prefix, it says yes.
+func overlap(a, b paths) bool {
+	if a == nil || b == nil {
+		return true
+	}
+	for _, x := range a {
+		for _, y := range b {
+			if patternsOverlap(x, y) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func patternsOverlap(x, y string) bool {
+	x, exactX := literal(x)
+	y, exactY := literal(y)
+	switch {
+	case exactX && exactY:
+		return x == y
+	case exactX:
+		return strings.HasPrefix(x, y)
+	case exactY:
+		return strings.HasPrefix(y, x)
+	}
+	return strings.HasPrefix(x, y) || strings.HasPrefix(y, x)
+}
+
+// literal is a pattern up to its first wildcard; exact if it has none. Caddy matches paths without case.
+func literal(pattern string) (prefix string, exact bool) {
+	pattern = strings.ToLower(pattern)
+	if i := strings.IndexAny(pattern, `*?[\{%`); i >= 0 {
+		return pattern[:i], false
+	}
+	return pattern, true
+}
