@@ -99,7 +99,7 @@ func (h *Handler) warn() {
 	if h.facts.Retries == verifier.No {
 		log.Warn("this sender never tries again by itself: a delivery that fails must be redelivered by hand")
 	}
-	if h.set.wait > h.set.answerWithin {
+	if h.Wait != 0 && h.set.wait > h.set.answerWithin {
 		log.Warn("wait is above answer_within: a repeat waits no longer than answer_within",
 			zap.Duration("wait", h.set.wait), zap.Duration("answer_within", h.set.answerWithin))
 	}

@@ -29,13 +29,19 @@ func (t Absent) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
 		return unchanged(Replay, cur)
 	case cur.State == StateHeld:
 		return unchanged(Held, cur) // set aside for a person: T9 only
-	case !t.Fenced || t.Attempt <= cur.Closed:
+	case t.Attempt <= cur.Closed:
+		return free(cur, t.Attempt, t.At)
+	case !t.Fenced:
+		if t.Attempt == cur.Attempt && cur.State == StateReserved {
+			cur.InDoubtBefore = true // its end is still unknown
+		}
 		return free(cur, t.Attempt, t.At)
 	}
 	cur.Closed = t.Attempt
 	if t.Attempt == cur.Attempt {
 		cur.State = StateOpen // T5
 		cur.Lease = time.Time{}
+		cur.InDoubtBefore = false // no attempt is left whose end is unknown
 	}
 	return changed(standing(cur), cur, t.At)
 }

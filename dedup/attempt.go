@@ -119,6 +119,9 @@ func (a *Attempt) Settle(ctx context.Context, r Reply, lease time.Duration) (Rec
 		a.Leave()
 		return Receipt{}, err
 	}
+	if r.Kind == ReplyAbsent {
+		t = a.finish(Abort, Answer{}, LearnedNothing) // it has ended, and the app knows nothing of it: no doubt is left
+	}
 	if !a.end(ctx, t) {
 		return Receipt{}, ErrEnded
 	}

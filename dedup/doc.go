@@ -10,20 +10,31 @@
 //	 (absent) ─────────────────────▶ reserved ─────────────────▶ committed   final, answer stored
 //	                                 │  ▲  │ │
 //	              T4 aborted, nothing│  │  │ │ T6 rejected
-//	              was sent; T5 fenced│  │  │ └─────────────────▶ rejected    final, answer stored
-//	                                 ▼  │  │
-//	                                open┘  │ T8 lease over, policy "hold"
-//	                         T2 next       └──────────────────▶ held         a person decides (T9)
+//	              sent, or the app   │  │  │ └─────────────────▶ rejected    final, answer stored
+//	              knows nothing of it▼  │  │
+//	              T5 and refuses it open┘  │ T8 lease over, policy "hold"
+//	              for good   T2 next       └──────────────────▶ held         a person decides (T9)
 //	                         delivery
 //
 //	T7  reserved ─▶ reserved   a further attempt after the lease's end, flagged in doubt (policy "redeliver")
 //	T3, T6 lead to their final state from open and held too: the confirmation of any attempt that is not
 //	closed counts, however late it comes and however many attempts are newer.
 //
+//	[Reserve] T1 T2 T7 T8    [Finish] T3 T4 T6, of an attempt by its owner    [Confirm] T3 T4 T6, by its token
+//	[Absent] T4 T5           [Extend] none: a new lease                       [Hold] T8
+//
 // Nothing else moves a state. In particular the end of a lease, a time-out, a restart and an answer that was
 // not understood move none. "In doubt" is not a state: it is a receipt that is reserved while its attempt is not
-// running in this process. T5, T9, T10 (inbox) and T11 (retention) are numbered here because the records
-// have room for them; no transition of this package makes them yet.
+// running in this process. T9, T10 (inbox) and T11 (retention) are numbered here because the records have room for
+// them; no transition of this package makes them yet.
+//
+// # Who asks
+//
+// With policy [Ask] the app is asked what became of an event that is in doubt ([Asker]): when a delivery of it comes
+// ([Gate.Ask]), before a failure of the app is believed ([Attempt.Ask]), and by the gate itself ([Gate.Use]) at once
+// after a restart, at the end of the lease, then with growing gaps for as long as its newest attempt may confirm; also
+// while the event is open, for an app that knows nothing of an attempt may still commit it. What the app says is
+// stored by the same transitions; no answer, or nonsense, moves nothing.
 //
 // The rules are pure functions, one for each [Transition]; [Step] is the only way to them. A store loads a
 // receipt, calls Step and saves what it returns, in one atomic and durable step of its own.
