@@ -246,6 +246,7 @@ func (a *attempt) call(next caddyhttp.Handler) (seen observed) {
 	defer func() {
 		if p := recover(); p != nil {
 			seen.panicked = true
+			a.rec.drop()                   // half a body helps nobody
 			if p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it the same way
 				// The value may hold what the app sent; its type and the stack do not.
 				a.logger.Error("panic in the next handler", zap.String("type", fmt.Sprintf("%T", p)),

@@ -50,6 +50,12 @@ type concluded struct {
 // may follow a first try that was sent.
 func classify(o observed) concluded {
 	switch {
+	case o.panicked && o.verdict != "" && o.status != 0:
+		// What the app said stands, however much of its answer came: at level 1 nothing else keeps the event from
+		// being done twice.
+		c := classifyAnswer(o)
+		c.reason += "; the body of its answer was lost half-way"
+		return c
 	case o.panicked:
 		return concluded{outcome: outcomeInDoubt, reason: "the app's answer was lost half-way"}
 	case o.err != nil:

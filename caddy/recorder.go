@@ -36,7 +36,7 @@ func (w *recorder) WriteHeader(status int) {
 	}
 }
 
-// Write keeps the body up to the limit; a longer one is dropped whole, half a body helps nobody.
+// Write keeps the body up to the limit; a longer one is dropped whole.
 func (w *recorder) Write(p []byte) (int, error) {
 	if !w.odd {
 		w.WriteHeader(http.StatusOK)
@@ -44,12 +44,15 @@ func (w *recorder) Write(p []byte) (int, error) {
 	switch {
 	case w.dropped:
 	case int64(len(w.body))+int64(len(p)) > w.limit:
-		w.body, w.dropped = nil, true
+		w.drop()
 	default:
 		w.body = append(w.body, p...)
 	}
 	return len(p), nil
 }
+
+// drop gives the body up.
+func (w *recorder) drop() { w.body, w.dropped = nil, true }
 
 // Flush does nothing: an answer is given whole, after it is on disk.
 func (w *recorder) Flush() {}

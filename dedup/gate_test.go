@@ -294,6 +294,26 @@ func TestDrainWaitsForEveryAttempt(t *testing.T) {
 	})
 }
 
+func TestAnAbortByCallbackFreesTheEventWhileTheAnswerIsUnderWay(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, g *Gate) {
+		first := g.mustReserve(t, event("e"), Forward).Attempt
+		if _, err := g.Confirm(t.Context(), first.Identity.Key, first.Token, Abort, Answer{}); err != nil {
+			t.Fatal(err)
+		}
+		<-first.Confirmed()
+		second := g.mustReserve(t, event("e"), Forward).Attempt
+		first.Leave()
+		g.mustLookUp(t, event("e"), Running)
+		if g.Running() != 1 {
+			t.Fatal(g.Running())
+		}
+		if r, err := second.Commit(t.Context(), Answer{Status: 200}); err != nil || !r.AnsweredBy(second.Number) {
+			t.Fatal(r, err)
+		}
+	})
+}
+
 func TestMisuseIsRefused(t *testing.T) {
 	t.Parallel()
 	g := NewGate(NewMemory(), GateOptions{})

@@ -34,7 +34,7 @@ type place struct {
 // or in both.
 type flights struct {
 	mu      sync.Mutex        // guards all below
-	byPlace map[place]*flight // every flight that has not ended
+	byPlace map[place]*flight // every flight that is waited for
 	count   int               // of those that run, accepted ones not
 	closed  bool
 	idle    chan struct{} // closed while count is 0
@@ -121,9 +121,7 @@ func (fs *flights) endLocked(f *flight) {
 		return
 	}
 	f.ended = true
-	for _, p := range f.places {
-		delete(fs.byPlace, p)
-	}
+	fs.detach(f)
 	if f.accepted != nil {
 		f.accepted.Stop()
 	} else {
@@ -133,6 +131,15 @@ func (fs *flights) endLocked(f *flight) {
 		close(f.decided)
 	}
 	f.settle()
+}
+
+// detach gives up the flight's places. It goes on being counted.
+func (fs *flights) detach(f *flight) {
+	for _, p := range f.places {
+		if fs.byPlace[p] == f {
+			delete(fs.byPlace, p)
+		}
+	}
 }
 
 // leave counts one running flight less.
@@ -175,6 +182,7 @@ func (fs *flights) settle(key Key) {
 	}
 	close(f.confirmed)
 	f.settle()
+	fs.detach(f) // its event may be free: nobody has to wait until the app's answer is through
 	if f.accepted != nil {
 		fs.endLocked(f)
 	}
