@@ -174,8 +174,14 @@ func (a *Attempt) end(ctx context.Context, t Transition) (first bool) {
 	return first
 }
 
-// ended brings in what is in doubt now, or open and not closed.
+// ended brings in what is in doubt now, or open and not closed. Who has decided the event in another way has done so
+// already.
 func (a *Attempt) ended() {
+	select {
+	case <-a.flight.confirmed:
+		return
+	default:
+	}
 	switch {
 	case a.receipt.State.Final():
 	case a.receipt.State == StateOpen:
