@@ -46,6 +46,12 @@ type attempt struct {
 
 // forward runs the attempt and answers the sender: with its outcome, or at answer_within without.
 func (h *Handler) forward(d *delivery, next caddyhttp.Handler) *reply {
+	select {
+	case <-d.attempt.Confirmed(): // an earlier attempt's confirmation came while this one was being reserved
+		d.attempt.Leave()
+		return d.await()
+	default:
+	}
 	a, err := h.launch(d, next)
 	if err != nil {
 		return storeUnavailable(err)

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// storeTime bounds the storing of an app's answer.
+const storeTime = 10 * time.Second
+
 // Asker puts the outcome question to the app: what became of this event?
 type Asker interface {
 	// Ask returns what the app says. An error means that nothing was learned, because the app could not be reached
@@ -79,13 +82,17 @@ func (g *Gate) question(r Receipt) Question {
 // Ask asks the app what became of an event whose newest attempt does not run here, stores what it says, and tells
 // what the event is then, as LookUp does. Without a policy to ask, or with nothing to ask about, it only looks. Of
 // several calls for one event one asks and the others wait for it; what was asked within the last second is not asked
-// again.
+// again. When ctx ends meanwhile, the event is still in doubt as far as is known.
 func (g *Gate) Ask(ctx context.Context, id Identity, p Policy) (Verdict, error) {
 	v, _, err := g.lookUp(ctx, id, p)
 	if err != nil || v.Kind != InDoubt || p.InDoubt != Ask {
 		return v, err
 	}
-	if err := g.resolver.askNow(ctx, v.Receipt.Key, p); err != nil {
+	err = g.resolver.askNow(ctx, v.Receipt.Key, p)
+	switch {
+	case ctx.Err() != nil:
+		return v, nil //nolint:nilerr // that is the sender's time, and nothing of the store
+	case err != nil:
 		return Verdict{}, err
 	}
 	v, _, err = g.lookUp(ctx, id, p)
@@ -98,8 +105,11 @@ func (g *Gate) resolve(ctx context.Context, key Key, p Policy) (left remains) {
 	switch {
 	case err != nil:
 		return remains{err: err}
-	case !found, !r.MayConfirm(), r.State == StateHeld, g.flights.of(key) != nil:
-		return remains{nothing: true} // the end of an attempt that runs brings it back
+	case !found, !r.MayConfirm(), r.State == StateHeld:
+		return remains{nothing: true}
+	}
+	if f := g.flights.of(key); f != nil { // the end of an attempt brings it back; a reservation under way may fail
+		return remains{nothing: f.attempting(), since: r.Updated}
 	}
 	now := g.now()
 	if p.InDoubt == HoldForPerson {
@@ -114,15 +124,24 @@ func (g *Gate) resolve(ctx context.Context, key Key, p Policy) (left remains) {
 		t, err = reply.transition(key, r.Attempt, p.Lease, g.now())
 	}
 	if err != nil {
+		if ctx.Err() != nil { // the sender has gone, or the gate closes: that says nothing of the app
+			return remains{err: ctx.Err()}
+		}
 		if g.resolver.ctx.Err() == nil {
 			g.notify(Notice{Kind: NoticeUnanswered, Key: key, Receipt: r, Err: err})
 		}
 		return remains{unreachable: errors.Is(err, ErrUnreachable), since: r.Updated}
 	}
-	res, err := g.apply(ctx, t)
+	// What the app has said is stored, also if the delivery that caused the question has no time left.
+	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	res, err := g.apply(storing, t)
 	if err != nil {
+		g.alert(err, key, res.Receipt, r.Attempt)
 		return remains{err: err}
 	}
+	g.flights.settle(res.Receipt) // of an attempt that was begun meanwhile
+	g.compare(r.Attempt, t, res.Receipt)
 	if res.Changed && reply.Kind != ReplyPending {
 		g.notify(Notice{Kind: NoticeResolved, Key: key, Receipt: res.Receipt, Attempt: r.Attempt})
 	}
@@ -153,5 +172,5 @@ type remains struct {
 	unreachable bool      // the app gave no answer at all
 	until       time.Time // not before this
 	since       time.Time // when the event last changed
-	err         error     // of the store
+	err         error     // of the store, or of the context: nothing was learned of the app
 }

@@ -157,8 +157,13 @@ func (a *Attempt) finish(o Outcome, answer Answer, how Learned) Finish {
 func (a *Attempt) end(ctx context.Context, t Transition) (first bool) {
 	a.once.Do(func() {
 		first = true
-		defer a.ended()                    // looks for itself whether something is left to ask
-		defer a.gate.flights.end(a.flight) // after the outcome is durable
+		defer a.ended() // looks for itself whether something is left to ask
+		defer func() {  // after the outcome is durable
+			a.gate.flights.end(a.flight)
+			if a.receipt.State.Final() {
+				a.gate.flights.settle(a.receipt) // of a later attempt, if a callback had freed the event
+			}
+		}()
 		if t == nil {
 			return
 		}
@@ -169,7 +174,7 @@ func (a *Attempt) end(ctx context.Context, t Transition) (first bool) {
 			return
 		}
 		a.receipt = res.Receipt
-		a.compare(t, res.Receipt)
+		a.gate.compare(a.Number, t, res.Receipt)
 	})
 	return first
 }
@@ -191,14 +196,21 @@ func (a *Attempt) ended() {
 	}
 }
 
-// compare tells of an outcome that another attempt's receipt stands in the way of: two receipts prove two effects.
-func (a *Attempt) compare(t Transition, stands Receipt) {
+// compare tells of an outcome that another attempt's receipt stands in the way of: two receipts prove two effects, and
+// so does the commit of an attempt that the app had refused for good.
+func (g *Gate) compare(attempt uint64, t Transition, stands Receipt) {
 	f, ok := t.(Finish)
-	if !ok || f.Outcome == Abort || stands.Answer == nil || stands.AnsweredBy(a.Number) {
+	if !ok || f.Outcome == Abort || stands.Answer == nil || stands.AnsweredBy(attempt) {
+		return
+	}
+	if attempt <= stands.Closed {
+		if f.Outcome == Commit {
+			g.alert(ErrAttemptClosed, stands.Key, stands, attempt)
+		}
 		return
 	}
 	if (f.Outcome == Commit) != (stands.State == StateCommitted) || !stands.Answer.Same(f.Answer) {
-		a.gate.alert(ErrReceiptDiffers, a.Identity.Key, stands, a.Number)
+		g.alert(ErrReceiptDiffers, stands.Key, stands, attempt)
 	}
 }
 
@@ -237,8 +249,8 @@ func (a *Attempt) Confirm(ctx context.Context, outcome Outcome, answer Answer) (
 		return Receipt{}, fmt.Errorf("storing %s of %s: %w", outcome, a, err)
 	}
 	if res.Changed {
-		a.gate.flights.settle(a.Identity.Key)
+		a.gate.flights.settle(res.Receipt)
 	}
-	a.compare(f, res.Receipt)
+	a.gate.compare(a.Number, f, res.Receipt)
 	return res.Receipt.clone(), nil
 }

@@ -118,6 +118,7 @@ func (g *Gate) reserve(ctx context.Context, own *flight, id Identity, p Policy) 
 			g.flights.end(own)
 		}
 	}()
+	key := id.Key
 	if id.Guard {
 		// This may be another, known event. While this flight holds its content's place nobody in this process can
 		// change which one, so registering under that one too leaves no gap.
@@ -129,6 +130,7 @@ func (g *Gate) reserve(ctx context.Context, own *flight, id Identity, p Policy) 
 			if other := g.flights.join(own, r.Key); other != nil {
 				return Verdict{}, other, nil
 			}
+			key = r.Key
 		}
 	}
 	now := g.now()
@@ -137,7 +139,7 @@ func (g *Gate) reserve(ctx context.Context, own *flight, id Identity, p Policy) 
 	})
 	if err != nil {
 		if !errors.Is(err, ErrNotWritten) { // it may be reserved all the same
-			g.resolver.track(id.Key, now.Add(p.Lease))
+			g.resolver.track(key, now.Add(p.Lease))
 		}
 		return Verdict{}, nil, err
 	}
@@ -148,6 +150,10 @@ func (g *Gate) reserve(ctx context.Context, own *flight, id Identity, p Policy) 
 		v.Attempt = newAttempt(g, own, id, res.Receipt)
 	case InDoubt:
 		v.RetryAfter = retryAfter(res.Receipt.Lease, now)
+	case Held:
+		if res.Changed {
+			g.notify(Notice{Kind: NoticeHeld, Key: res.Receipt.Key, Receipt: res.Receipt})
+		}
 	}
 	return v, nil, nil
 }
@@ -197,11 +203,13 @@ func (g *Gate) Confirm(ctx context.Context, key Key, token string, outcome Outco
 	})
 	if err != nil {
 		attempt, _ := res.Receipt.attemptOf(HashToken(token))
-		g.alert(err, key, res.Receipt, attempt)
+		if outcome != Reject || !errors.Is(err, ErrAttemptClosed) { // a refusal is no effect
+			g.alert(err, key, res.Receipt, attempt)
+		}
 		return Receipt{}, err
 	}
 	if res.Changed {
-		g.flights.settle(key)
+		g.flights.settle(res.Receipt)
 	}
 	if res.Kind == Again { // aborted; it may have been said carelessly
 		g.resolver.track(key, g.now().Add(firstGap))

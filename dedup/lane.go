@@ -69,6 +69,25 @@ func (l *lane) begin(d *doubt) {
 	l.queue.remove(d)
 }
 
+// anew begins again for a new config: what was asked for in vain may have an answer there.
+func (l *lane) anew(now time.Time) {
+	l.pause, l.until = 0, time.Time{}
+	for _, d := range l.cases {
+		if !d.asked.IsZero() && d.busy == nil && d.due.After(now) {
+			d.due, d.gap = now, 0
+		}
+	}
+	heap.Init(&l.queue)
+}
+
+// clear forgets every event that nobody is at.
+func (l *lane) clear() {
+	for _, d := range l.queue {
+		delete(l.cases, d.key.Event)
+	}
+	l.queue = nil
+}
+
 // done notes what is left to do of an event that somebody was at.
 func (l *lane) done(d *doubt, left remains, now time.Time) {
 	close(d.busy)

@@ -13,7 +13,7 @@ const (
 	oldGap     = time.Hour        // later
 	oldAfter   = 24 * time.Hour   //
 	askPause   = time.Second      // between two questions that deliveries of an event cause
-	rescan     = 10 * time.Second // after the store's undecided events could not be read
+	rescan     = 10 * time.Second // after the store's undecided events could not be read; doubles
 	gonePause  = time.Minute      // the longest that an app which cannot be reached is left alone
 )
 
@@ -33,6 +33,7 @@ type resolver struct {
 	closed  bool
 	configs []*config // the last one counts
 	lanes   map[string]*lane
+	scans   uint64 // how many were begun; the last one counts
 }
 
 // config is what one configuration says of its sources.
@@ -58,7 +59,9 @@ func (g *Gate) Use(sources map[string]Policy) (stop func()) {
 		for i, other := range r.configs {
 			if other == c {
 				r.configs = append(r.configs[:i:i], r.configs[i+1:]...)
-				r.changed()
+				if i == len(r.configs) { // it was the one that counted
+					r.changed()
+				}
 				return
 			}
 		}
@@ -70,12 +73,20 @@ func (r *resolver) changed() {
 	if r.closed || len(r.configs) == 0 {
 		return
 	}
+	now := r.gate.now()
 	for _, l := range r.lanes {
-		r.wake(l)
+		if _, ok := r.policy(l.source); ok {
+			l.anew(now)
+		} else {
+			l.clear() // a config that has the source again scans anew
+		}
+		r.stir(l)
 	}
 	for _, p := range r.configs[len(r.configs)-1].sources {
 		if p.resolves() {
-			r.group.Go(r.scan)
+			r.scans++
+			number := r.scans
+			r.group.Go(func() { r.scan(number) })
 			return
 		}
 	}
@@ -95,18 +106,25 @@ func (p Policy) resolves() bool {
 	return p.InDoubt == Ask && p.Asker != nil || p.InDoubt == HoldForPerson
 }
 
-// scan brings in what the store holds undecided.
-func (r *resolver) scan() {
-	for {
+// scan brings in what the store holds undecided. One that fails tries again until a newer one has begun: a record that
+// is damaged fails each of them.
+func (r *resolver) scan(number uint64) {
+	for pause := rescan; ; pause = min(2*pause, longestGap) {
 		err := r.scanOnce()
 		if err == nil || r.ctx.Err() != nil {
 			return
 		}
 		r.gate.notify(Notice{Kind: NoticeScanFailed, Err: err})
-		if !r.pause(rescan) {
+		if !r.pause(pause) || !r.newest(number) {
 			return
 		}
 	}
+}
+
+func (r *resolver) newest(scan uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return scan == r.scans
 }
 
 func (r *resolver) scanOnce() error {
@@ -174,6 +192,11 @@ func (r *resolver) wake(l *lane) {
 	if _, ok := r.policy(l.source); !ok || len(l.cases) == 0 {
 		return
 	}
+	r.stir(l)
+}
+
+// stir starts the lane's worker, or lets it look whether it is still needed. The caller holds mu.
+func (r *resolver) stir(l *lane) {
 	if !l.running {
 		l.running = true
 		r.group.Go(func() { r.work(l) })
@@ -234,7 +257,7 @@ func (r *resolver) askNow(ctx context.Context, key Key, p Policy) error {
 		_ = await(ctx, busy)
 		return nil
 	}
-	if now.Sub(d.asked) < askPause {
+	if since := now.Sub(d.asked); since >= 0 && since < askPause { // negative: the clock was turned back
 		r.mu.Unlock()
 		return nil
 	}

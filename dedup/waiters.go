@@ -172,12 +172,17 @@ func (fs *flights) accept(f *flight, lease time.Duration, expired func()) {
 	fs.leave()
 }
 
-// settle wakes who waits for the event's flight, if there is one: the event was decided in another way.
-func (fs *flights) settle(key Key) {
+// settle wakes who waits for the event's flight, if there is one that r, written by somebody else, decides: r is final,
+// also while that flight's reservation is under way, or r is open because its own attempt was said to be aborted. What
+// an earlier attempt's abort has freed may be reserved anew by now, and is not decided by it.
+func (fs *flights) settle(r Receipt) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	f := fs.byPlace[place{hash: key.Hash()}]
-	if f == nil || !f.attempting() || f.over() {
+	f := fs.byPlace[place{hash: r.Hash()}]
+	if f == nil || f.over() {
+		return
+	}
+	if freed := r.State == StateOpen && f.attempting() && f.receipt.Attempt == r.Attempt; !freed && !r.State.Final() {
 		return
 	}
 	close(f.confirmed)

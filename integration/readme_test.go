@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,29 @@ func TestReadmeListsEveryPreset(t *testing.T) {
 	}
 	if missing != nil {
 		t.Errorf("the README's table of presets lacks these rows:\n%s", strings.Join(missing, "\n"))
+	}
+}
+
+// TestReadmeShowsTheAppsThatAreTested finds every line of Python and SQL of the README in the example app.
+func TestReadmeShowsTheAppsThatAreTested(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := os.ReadFile("apps/python/app.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(?:python|sql)\n(.*?)```").FindAllSubmatch(readme, -1)
+	if len(blocks) < 4 {
+		t.Fatalf("the README shows %d blocks", len(blocks))
+	}
+	for _, block := range blocks {
+		indented := "    " + strings.TrimSpace(strings.ReplaceAll(string(block[1]), "\n", "\n    "))
+		indented = regexp.MustCompile(`(?m)^ +$`).ReplaceAllString(indented, "")
+		if !strings.Contains(string(app), string(block[1])) && !strings.Contains(string(app), indented) {
+			t.Errorf("not in apps/python/app.py:\n%s", block[1])
+		}
 	}
 }
 
