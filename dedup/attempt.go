@@ -197,20 +197,18 @@ func (a *Attempt) ended() {
 }
 
 // compare tells of an outcome that another attempt's receipt stands in the way of: two receipts prove two effects, and
-// so does the commit of an attempt that the app had refused for good.
+// so does another receipt of an attempt that the app had refused for good. The same receipt is the row that it found.
 func (g *Gate) compare(attempt uint64, t Transition, stands Receipt) {
 	f, ok := t.(Finish)
 	if !ok || f.Outcome == Abort || stands.Answer == nil || stands.AnsweredBy(attempt) {
 		return
 	}
-	if attempt <= stands.Closed {
-		if f.Outcome == Commit {
-			g.alert(ErrAttemptClosed, stands.Key, stands, attempt)
-		}
-		return
-	}
-	if (f.Outcome == Commit) != (stands.State == StateCommitted) || !stands.Answer.Same(f.Answer) {
+	switch same := (f.Outcome == Commit) == (stands.State == StateCommitted) && stands.Answer.Same(f.Answer); {
+	case same:
+	case attempt > stands.Closed:
 		g.alert(ErrReceiptDiffers, stands.Key, stands, attempt)
+	case f.Outcome == Commit:
+		g.alert(ErrAttemptClosed, stands.Key, stands, attempt)
 	}
 }
 

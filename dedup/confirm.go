@@ -36,22 +36,21 @@ func (t Confirm) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
 			return unchanged(Replay, cur)
 		}
 		return free(cur, attempt, t.At)
+	case cur.State.Final() && t.same(cur):
+		return unchanged(Replay, cur) // of a closed attempt, too: the app found the row of another one
 	case attempt <= cur.Closed:
 		return refused(t, cur, ErrAttemptClosed) // I9, whatever the state
 	case cur.State.Final():
-		return t.again(cur)
+		return refused(t, cur, ErrReceiptDiffers) // I4
 	}
 	return decide(cur, attempt, t.Outcome, t.Answer, t.Learned, t.At)
 }
 
-// again holds a confirmation against the receipt that stands (I4).
-func (t Confirm) again(cur Receipt) (Receipt, bool, Result, error) {
+// same tells whether the confirmation is the receipt that stands.
+func (t Confirm) same(cur Receipt) bool {
 	stands := Commit
 	if cur.State == StateRejected {
 		stands = Reject
 	}
-	if t.Outcome != stands || cur.Answer == nil || !cur.Answer.Same(t.Answer) {
-		return refused(t, cur, ErrReceiptDiffers)
-	}
-	return unchanged(Replay, cur)
+	return t.Outcome == stands && cur.Answer != nil && cur.Answer.Same(t.Answer)
 }

@@ -162,11 +162,21 @@ func TestAClosedAttemptsCommitIsToldOfWhenTheEventIsFinal(t *testing.T) {
 		if _, err := s.attempt(t, "e").Commit(t.Context(), done); err != nil {
 			t.Fatal(err)
 		}
-		// The same answer as the second attempt's, but of an attempt that the app had refused for good.
-		if _, err := first.Confirm(t.Context(), Commit, done); err != nil && !errors.Is(err, ErrAttemptClosed) {
+		// The second attempt's answer: the app found its row. Nothing happened twice.
+		if _, err := first.Confirm(t.Context(), Commit, done); err != nil {
+			t.Fatal(err)
+		}
+		s.mustConfirm(t, first, Commit, done)
+		s.mustNotice(t, 0, 0)
+		other := Answer{Status: 299}
+		if _, err := first.Confirm(t.Context(), Commit, other); err != nil && !errors.Is(err, ErrAttemptClosed) {
 			t.Fatal(err)
 		}
 		s.mustNotice(t, 0, 1)
+		if _, err := s.confirm(t, first, Commit, other); !errors.Is(err, ErrAttemptClosed) {
+			t.Fatal(err)
+		}
+		s.mustNotice(t, 0, 2)
 	})
 }
 
