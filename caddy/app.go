@@ -3,6 +3,7 @@ package caddy
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -79,8 +80,8 @@ func gateApp(ctx caddy.Context) (*App, error) {
 type sourceUse struct {
 	fingerprint [32]byte // of its verifier's config
 	written     bool     // the operator wrote the name; it is not the verifier's
-	inDoubt     string   // in_doubt and outcome as written
-	callback    bool     // its app confirms by callback
+	commit      string   // how it and its app agree on an outcome, in words that can be compared
+	callback    *url.URL // where its app confirms; nil for `confirm response`
 	policy      dedup.Policy
 	limits      receiptLimits
 }
@@ -96,8 +97,8 @@ func (a *App) registerSource(name string, use sourceUse) error {
 		return nil
 	case known.fingerprint != use.fingerprint:
 		return fmt.Errorf("source %q is used by two gates with different verifiers or secrets: give one of them another name with `source <name>`", name)
-	case known.inDoubt != use.inDoubt:
-		return fmt.Errorf("source %q is used by two gates with different `in_doubt` or `outcome`: write the same in both, or give one of them another name with `source <name>`", name)
+	case known.commit != use.commit:
+		return fmt.Errorf("source %q is used by two gates that differ in `confirm`, `outcome`, `in_doubt`, `lease`, `max_receipt` or `receipt_headers`: write the same in both, or give one of them another name with `source <name>`", name)
 	case !known.written || !use.written:
 		return fmt.Errorf("two gates would share source %q, and an event that one of them has seen would not reach the other's app: give them names with `source <name>`, or both the same name if that is meant", name)
 	}
@@ -133,18 +134,25 @@ func (a *App) Start() error {
 // checkHandlers refuses what only the handlers of the config together show to be wrong.
 func (a *App) checkHandlers() error {
 	for name, use := range a.sources {
-		if use.callback && a.callbacks == 0 {
-			return fmt.Errorf("source %q: confirm callback needs a place where the app confirms: write a site such as `http://127.0.0.1:9081 { webhook_gate_callback }` with that address", name)
+		if use.callback != nil && a.callbacks == 0 {
+			return fmt.Errorf("source %q: confirm callback needs a place where the app confirms: write a site with that address, such as `http://127.0.0.1:9081`, and in it `bind 127.0.0.1` and `webhook_gate_callback`", name)
 		}
 	}
 	app, err := a.ctx.AppIfConfigured("http")
 	if err != nil {
 		return nil //nolint:nilerr // no http app, no handlers
 	}
-	if httpApp, ok := app.(*caddyhttp.App); ok {
-		return checkRetries(httpApp)
+	httpApp, ok := app.(*caddyhttp.App)
+	if !ok {
+		return nil
 	}
-	return nil
+	for name, use := range a.sources {
+		if use.callback != nil && misrouted(httpApp, *use.callback) {
+			a.logger.Warn("the URL of confirm callback reaches no webhook_gate_callback of this config: a confirmation would be answered by something else and lost",
+				zap.String("source", name), zap.String("url", use.callback.String()))
+		}
+	}
+	return checkRetries(httpApp)
 }
 
 // Stop gives the store back. It waits for nothing: requests and attempts hold the store themselves, and what is

@@ -17,6 +17,10 @@ import (
 // askTimeout is how long the app has for an answer to the outcome question.
 const askTimeout = 5 * time.Second
 
+// askedBody is what is read of an answer at least: a body above max_receipt is dropped, but the rest of what the app says
+// counts. Nothing else could ever settle the event.
+const askedBody = 1 << 20
+
 // asker puts the outcome question to the app of one gate, at the URL of `outcome`.
 type asker struct {
 	at     url.URL
@@ -90,7 +94,7 @@ func (a *asker) put(ctx context.Context, q dedup.Question) (*http.Response, erro
 
 // read reads the JSON of a 200.
 func (a *asker) read(r io.Reader) (dedup.Reply, error) {
-	limit := verdictLimit(a.limits.maxReceipt)
+	limit := max(verdictLimit(a.limits.maxReceipt), askedBody)
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return dedup.Reply{}, unreachable(err)

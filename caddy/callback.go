@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/einlass/einlass/dedup"
+	"github.com/einlass/einlass/dedup/event"
 )
 
 func init() {
@@ -109,7 +110,11 @@ func (p *confirmation) identify() (token string, ok bool) {
 	if err != nil || len(query["source"]) != 1 || len(query["event"]) != 1 {
 		return "", false
 	}
-	p.key = dedup.Key{Source: query.Get("source"), Event: query.Get("event")}
+	key := dedup.Key{Source: query.Get("source"), Event: query.Get("event")}
+	if event.ValidID(key.Source) != nil || event.ValidID(key.Event) != nil {
+		return "", false // none of ours, and maybe too long for a log
+	}
+	p.key = key
 	tokens := p.r.Header.Values(headerToken)
 	return p.r.Header.Get(headerToken), len(tokens) == 1 && tokens[0] != ""
 }

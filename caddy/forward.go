@@ -115,6 +115,23 @@ func (a *attempt) confirmed() *reply {
 	return retryLater(codeInDoubt, a.set.retryAfter, "the app said something of another attempt")
 }
 
+// compare holds an answer against the receipt of another attempt that came before it: a different one proves a second
+// effect. An attempt that said aborted in its callback has no receipt before it, and its answer says nothing.
+func (a *attempt) compare(c concluded) {
+	ctx, cancel := confirming(a.request.Context())
+	defer cancel()
+	receipt, err := a.Stands(ctx)
+	if err != nil || !receipt.State.Final() || receipt.AnsweredBy(a.Number) {
+		return
+	}
+	switch answer := a.rec.answer(a.set.receiptHeaders); c.outcome {
+	case outcomeCommitted:
+		_, _ = a.Confirm(ctx, dedup.Commit, answer) // stores nothing: the event is final
+	case outcomeRejected:
+		_, _ = a.Confirm(ctx, dedup.Reject, answer)
+	}
+}
+
 func resultOf(r dedup.Receipt) result {
 	if r.State == dedup.StateRejected {
 		return resultRejected
@@ -185,6 +202,7 @@ func (a *attempt) run(next caddyhttp.Handler) {
 	select {
 	case <-a.Confirmed(): // a callback comes before any answer, whatever that says
 		a.Leave()
+		a.compare(classify(seen))
 		a.end(a.confirmed())
 	default:
 		a.end(a.conclude(classify(seen)))

@@ -47,6 +47,18 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 		{"two verdicts", observed{status: 200, verdict: "committed, aborted", sent: 1}, outcomeInDoubt},
 		{"an unknown verdict", observed{status: 200, verdict: "done", sent: 1}, outcomeInDoubt},
 		{"the gate's own word is no verdict", observed{status: 200, verdict: "in_doubt", sent: 1}, outcomeInDoubt},
+		{"a verdict whose body was lost half-way", observed{panicked: true, status: 200, verdict: "committed", sent: 1}, outcomeCommitted},
+		{"aborted, and the body lost", observed{panicked: true, status: 500, verdict: "aborted", sent: 1}, outcomeAborted},
+		{"an unknown verdict, and the body lost", observed{panicked: true, status: 200, verdict: "done", sent: 1}, outcomeInDoubt},
+		{"a 200 where a callback confirms", observed{status: 200, callback: true, sent: 1}, outcomeAccepted},
+		{"a 204 where a callback confirms", observed{status: 204, callback: true, sent: 1}, outcomeAccepted},
+		{"committed where a callback confirms", observed{status: 200, verdict: "committed", callback: true, sent: 1}, outcomeCommitted},
+		{"pending where a callback confirms", observed{status: 202, verdict: "pending", callback: true, sent: 1}, outcomePending},
+		{"aborted where a callback confirms", observed{status: 200, verdict: "aborted", callback: true, sent: 1}, outcomeAborted},
+		{"the gate's own word where a callback confirms", observed{status: 200, verdict: "accepted", callback: true, sent: 1}, outcomeInDoubt},
+		{"a 500 where a callback confirms", observed{status: 500, callback: true, sent: 1}, outcomeAborted},
+		{"a redirect where a callback confirms", observed{status: 303, callback: true, sent: 1}, outcomeAborted},
+		{"a lost answer where a callback confirms", observed{panicked: true, status: 200, callback: true, sent: 1}, outcomeInDoubt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -54,5 +66,27 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 				t.Errorf("got %s (%q), want %s with a reason", got.outcome, got.reason, c.want)
 			}
 		})
+	}
+}
+
+// TestWhatIsAskedAbout: a complete answer that is not a 2xx and brings no verdict, and nothing else.
+func TestWhatIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		seen observed
+		want bool
+	}{
+		{observed{status: 500, sent: 1}, true},
+		{observed{status: 404, sent: 1, callback: true}, true},
+		{observed{status: 302, sent: 1}, true},
+		{observed{status: 500, verdict: "aborted", sent: 1}, false},
+		{observed{status: 200, verdict: "aborted", sent: 1}, false},
+		{observed{err: errors.New("refused"), dialed: true}, false},
+		{observed{err: caddyhttp.Error(503, errors.New("no upstreams available"))}, false},
+		{observed{}, false},
+	} {
+		if got := classify(c.seen); got.ask != c.want {
+			t.Errorf("%+v: %+v", c.seen, got)
+		}
 	}
 }

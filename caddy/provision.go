@@ -33,8 +33,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err := h.app.registerSource(h.set.source, sourceUse{
 		fingerprint: fingerprint,
 		written:     h.Source != "",
-		inDoubt:     h.InDoubt + " " + h.Outcome,
-		callback:    h.set.callback != nil,
+		commit:      h.set.commitWords(),
+		callback:    h.set.callback,
 		policy:      h.set.policy,
 		limits:      h.set.limits(),
 	}); err != nil {
@@ -98,6 +98,10 @@ func (h *Handler) warn() {
 	}
 	if h.facts.Retries == verifier.No {
 		log.Warn("this sender never tries again by itself: a delivery that fails must be redelivered by hand")
+	}
+	if h.set.answerWithin > h.set.policy.Lease {
+		log.Warn("answer_within is above lease: a confirmation that comes after the lease reaches the receipt, not the sender who waits",
+			zap.Duration("answer_within", h.set.answerWithin), zap.Duration("lease", h.set.policy.Lease))
 	}
 	if h.Wait != 0 && h.set.wait > h.set.answerWithin {
 		log.Warn("wait is above answer_within: a repeat waits no longer than answer_within",

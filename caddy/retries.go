@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 )
 
 // checkRetries refuses a proxy behind a gate that repeats more than failed dials: an attempt leaves the gate at most
@@ -17,7 +18,7 @@ import (
 func checkRetries(app *caddyhttp.App) error {
 	for name, server := range app.Servers {
 		w := walk{named: server.NamedRoutes}
-		if _, err := w.routes(server.Routes, nil, anyPath); err != nil {
+		if _, _, err := w.routes(server.Routes, nil, anyPath); err != nil {
 			return fmt.Errorf("server %s: %w", name, err)
 		}
 	}
@@ -38,54 +39,88 @@ var anyPath paths
 // gate is a gate that a request may have come through, with the paths that it may have.
 type gate struct{ at paths }
 
-// routes gives the gates that a request has behind it after these routes, given those before it.
-func (w walk) routes(list caddyhttp.RouteList, before []*gate, at paths) ([]*gate, error) {
+// nowhere is a gate that no request here has come through.
+var nowhere = &gate{paths{}}
+
+// routes gives the gates that a request has behind it after these routes, given those before it, and tells whether its
+// path may be another one then.
+func (w walk) routes(list caddyhttp.RouteList, before []*gate, at paths) (_ []*gate, moved bool, err error) {
 	all := slices.Clone(before)
+	for i, g := range all {
+		if !overlap(g.at, at) {
+			all[i] = nowhere
+		}
+	}
 	groups := map[string][]*gate{} // what a group's routes have added: only one of them runs
 	for _, route := range list {
 		behind := all
 		if route.Group != "" {
 			behind = slices.DeleteFunc(slices.Clone(all), func(g *gate) bool { return slices.Contains(groups[route.Group], g) })
 		}
-		after, err := w.route(route, behind, narrower(at, routePaths(route)))
-		if err != nil {
-			return nil, err
+		after, moves, err := w.route(route, behind, narrower(at, routePaths(route)))
+		switch {
+		case err != nil:
+			return nil, false, err
+		case route.Terminal:
+			continue
+		case moves:
+			at, moved = anyPath, true
 		}
-		if added := after[len(behind):]; !route.Terminal {
-			all = append(all, added...)
-			groups[route.Group] = append(groups[route.Group], added...)
-		}
+		added := after[len(behind):]
+		all = append(all, added...)
+		groups[route.Group] = append(groups[route.Group], added...)
 	}
-	return all, nil
+	return all, moved, nil
 }
 
-func (w walk) route(route caddyhttp.Route, gates []*gate, at paths) (_ []*gate, err error) {
+func (w walk) route(route caddyhttp.Route, gates []*gate, at paths) (_ []*gate, moved bool, err error) {
 	gates = slices.Clone(gates)
 	for _, handler := range route.Handlers {
+		moves := false
 		switch h := handler.(type) {
 		case *Handler:
 			gates = append(gates, &gate{at})
+		case *rewrite.Rewrite:
+			if moves = movesPath(h); moves {
+				gates = move(gates, at)
+			}
 		case *caddyhttp.Subroute:
-			gates, err = w.routes(h.Routes, gates, at)
+			gates, moves, err = w.routes(h.Routes, gates, at)
 		case *caddyhttp.Invoke:
-			gates, err = w.invoke(h.Name, gates, at)
+			gates, moves, err = w.invoke(h.Name, gates, at)
 		case *reverseproxy.Handler:
 			err = w.proxy(h, gates, at)
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		if moves {
+			at, moved = anyPath, true
 		}
 	}
-	return gates, nil
+	return gates, moved, nil
 }
 
-func (w walk) invoke(name string, gates []*gate, at paths) ([]*gate, error) {
+func (w walk) invoke(name string, gates []*gate, at paths) ([]*gate, bool, error) {
 	route := w.named[name]
 	if route == nil || slices.Contains(w.invoked, name) {
-		return gates, nil
+		return gates, false, nil
 	}
 	w.invoked = append(slices.Clone(w.invoked), name)
 	return w.route(*route, gates, at)
+}
+
+// movesPath tells whether the path may be another one behind a rewrite (`handle_path` is one, too).
+func movesPath(h *rewrite.Rewrite) bool {
+	return h.URI != "" || h.StripPathPrefix != "" || h.StripPathSuffix != "" || len(h.URISubstring)+len(h.PathRegexp) > 0
+}
+
+// move adds a gate at any path, if a request whose path is rewritten may have come through one.
+func move(gates []*gate, at paths) []*gate {
+	if slices.ContainsFunc(gates, func(g *gate) bool { return overlap(g.at, at) }) {
+		return append(gates, &gate{anyPath})
+	}
+	return gates
 }
 
 // proxy refuses a proxy that repeats, where a gate may be before it.
@@ -95,7 +130,7 @@ func (w walk) proxy(h *reverseproxy.Handler, gates []*gate, at paths) error {
 		return errors.New("reverse_proxy behind webhook_gate repeats more than failed dials (lb_retry_match), and an app may get one event twice: leave lb_retry_match out or give it `method GET`; lb_retries and lb_try_duration alone repeat only what was not sent")
 	}
 	for _, handle := range h.HandleResponse {
-		if _, err := w.routes(handle.Routes, gates, at); err != nil {
+		if _, _, err := w.routes(handle.Routes, gates, at); err != nil {
 			return err
 		}
 	}
@@ -107,6 +142,9 @@ func repeats(h *reverseproxy.Handler, at paths) bool {
 	lb := h.LoadBalancing
 	if lb == nil || lb.Retries == 0 && lb.TryDuration == 0 {
 		return false
+	}
+	if h.Rewrite != nil { // what it matches may be the path that it rewrites to
+		at = anyPath
 	}
 	return slices.ContainsFunc(lb.RetryMatch, func(set caddyhttp.MatcherSet) bool {
 		return allowsPost(set) && overlap(setPaths(set), at)
@@ -156,8 +194,7 @@ func setPaths(set caddyhttp.MatcherSet) paths {
 	return anyPath
 }
 
-// narrower is the inner restriction where there is one. A path that is rewritten between a gate and a proxy is not
-// followed; such a proxy is told by its repeating (attempt.run).
+// narrower is the inner restriction where there is one.
 func narrower(outer, inner paths) paths {
 	if inner == nil {
 		return outer
@@ -168,7 +205,7 @@ func narrower(outer, inner paths) paths {
 // overlap tells whether one path may match both. Where patterns are more than a prefix, it says yes.
 func overlap(a, b paths) bool {
 	if a == nil || b == nil {
-		return true
+		return (a == nil || len(a) > 0) && (b == nil || len(b) > 0)
 	}
 	for _, x := range a {
 		for _, y := range b {

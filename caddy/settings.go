@@ -110,6 +110,18 @@ func (h *Handler) resolveCommit(s *settings) (err error) {
 	return nil
 }
 
+// commitWords tell two gates of one source apart that would agree with their apps in different ways.
+func (s *settings) commitWords() string {
+	words := []any{s.policy.InDoubt, s.policy.Lease, s.maxReceipt, s.receiptHeaders}
+	if a, ok := s.policy.Asker.(*asker); ok {
+		words = append(words, "outcome", a.at.String())
+	}
+	if s.callback != nil {
+		words = append(words, "callback", s.callback.String())
+	}
+	return fmt.Sprintln(words...)
+}
+
 // replacedURL is a URL of the app's, placeholders replaced.
 func replacedURL(word, text string) (*url.URL, error) {
 	text, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)

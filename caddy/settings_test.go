@@ -1,9 +1,11 @@
 package caddy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/einlass/einlass/dedup"
 	"github.com/einlass/einlass/verifier"
 )
 
@@ -36,6 +38,61 @@ func TestEveryPresetIsACompleteSource(t *testing.T) {
 				t.Errorf("got %+v", s)
 			}
 		})
+	}
+}
+
+func TestHowGateAndAppAgreeOnAnOutcome(t *testing.T) {
+	t.Setenv("TEST_APP", "app.test:3000")
+	t.Setenv("TEST_EMPTY", "")
+	t.Setenv("TEST_NO_URL", "app test")
+	facts := verifier.Facts{EventID: "json /id"}
+	for name, c := range map[string]struct {
+		handler  Handler
+		callback string
+		outcome  string
+		inDoubt  dedup.InDoubtPolicy
+	}{
+		"nothing said":                {Handler{}, "", "", dedup.Redeliver},
+		"response":                    {Handler{Confirm: "response", InDoubt: "redeliver"}, "", "", dedup.Redeliver},
+		"hold":                        {Handler{InDoubt: "hold"}, "", "", dedup.HoldForPerson},
+		"outcome is asked by default": {Handler{Outcome: "http://a/o"}, "", "http://a/o", dedup.Ask},
+		"ask":                         {Handler{Outcome: "http://a/o?x=1", InDoubt: "ask"}, "", "http://a/o?x=1", dedup.Ask},
+		"callback":                    {Handler{Confirm: "callback https://a:1/c"}, "https://a:1/c", "", dedup.Redeliver},
+		"placeholders":                {Handler{Confirm: "callback http://{env.TEST_APP}/c", Outcome: "http://{env.TEST_APP}/o"}, "http://app.test:3000/c", "http://app.test:3000/o", dedup.Ask},
+		"a placeholder in the path":   {Handler{Confirm: "callback http://x/{env.TEST_APP}"}, "http://x/app.test:3000", "", dedup.Redeliver},
+	} {
+		s, err := c.handler.resolve("test", facts)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		callback, outcome := "", ""
+		if s.callback != nil {
+			callback = s.callback.String()
+		}
+		if a, ok := s.policy.Asker.(*asker); ok {
+			outcome = a.at.String()
+		}
+		if callback != c.callback || outcome != c.outcome || s.policy.InDoubt != c.inDoubt {
+			t.Errorf("%s: got %q, %q, %v", name, callback, outcome, s.policy.InDoubt)
+		}
+	}
+	for name, c := range map[string]struct {
+		handler Handler
+		want    string
+	}{
+		"callback from an unset variable":    {Handler{Confirm: "callback {env.TEST_NOT_SET}"}, "env.TEST_NOT_SET"},
+		"callback with a host that is unset": {Handler{Confirm: "callback http://{env.TEST_NOT_SET}:9081"}, "env.TEST_NOT_SET"},
+		"outcome from an unset variable":     {Handler{Outcome: "{env.TEST_NOT_SET}"}, "env.TEST_NOT_SET"},
+		"outcome from an empty variable":     {Handler{Outcome: "{env.TEST_EMPTY}"}, "env.TEST_EMPTY"},
+		"outcome from a missing file":        {Handler{Outcome: "{file./no/such/file}"}, "outcome"},
+		"outcome from no URL":                {Handler{Outcome: "http://{env.TEST_NO_URL}/"}, "outcome: not a URL"},
+		"callback from no URL":               {Handler{Confirm: "callback {env.TEST_APP}"}, "confirm callback: not a URL"},
+		"a placeholder of a request":         {Handler{Outcome: "http://{http.request.host}/"}, "outcome"},
+	} {
+		if _, err := c.handler.resolve("test", facts); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)
+		}
 	}
 }
 

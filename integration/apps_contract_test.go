@@ -226,6 +226,9 @@ func (s *stage) breakOff(event string) {
 	}
 }
 
+// elsewhere is the empty 200 of something that is not the gate.
+const elsewhere = -1
+
 // callbacks is a gate's callback listener that gives its answers one after the other; 0 is none until the test ends.
 type callbacks struct {
 	*httptest.Server
@@ -248,7 +251,11 @@ func startCallbacks(t *testing.T, token string, answers ...int) *callbacks {
 			<-over
 			return
 		}
-		w.WriteHeader(status)
+		if status == http.StatusOK {
+			_, _ = io.WriteString(w, `{"state":"committed"}`)
+			return
+		}
+		w.WriteHeader(max(status, http.StatusOK))
 	}))
 	t.Cleanup(func() {
 		close(over)
@@ -294,12 +301,14 @@ func TestExampleAppsConfirm(t *testing.T) {
 			}
 		})
 		t.Run("once where the gate refuses it, and say so", func(t *testing.T) {
-			s := newStage(t, app, "")
-			gate := startCallbacks(t, "t1", http.StatusConflict)
-			says(t, "answer", s.attempt("one", "t1", `{"amount":5}`, gate.url()), http.StatusOK, "committed")
-			s.app.WaitLine("could not be told")
-			if n := gate.calls.Load(); n != 1 {
-				t.Fatalf("the gate was told %d times", n)
+			for _, refusal := range []int{http.StatusConflict, elsewhere} {
+				s := newStage(t, app, "")
+				gate := startCallbacks(t, "t1", refusal)
+				says(t, "answer", s.attempt("one", "t1", `{"amount":5}`, gate.url()), http.StatusOK, "committed")
+				s.app.WaitLine("could not be told")
+				if n := gate.calls.Load(); n != 1 {
+					t.Fatalf("the gate was told %d times", n)
+				}
 			}
 		})
 		t.Run("never in the way of the answer", func(t *testing.T) {

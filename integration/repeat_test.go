@@ -125,7 +125,7 @@ func TestTheAppGetsTheBytesAndTheGatesHeadersOnly(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got.Header.Get(name), value)
 		}
 	}
-	if token := got.Header.Get("Webhook-Gate-Token"); len(token) != 32 || token == "forged" {
+	if token := got.Header.Get("Webhook-Gate-Token"); len(token) != 48 || token == "forged" {
 		t.Errorf("token: got %q", token)
 	}
 	if digest := got.Header.Get("Webhook-Gate-Digest"); !strings.HasPrefix(digest, "sha-256=:") {

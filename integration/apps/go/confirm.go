@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"log"
 	"net/http"
 	"time"
@@ -32,12 +34,13 @@ func (a *app) tell(at attempt, rec receipt) {
 	for _, pause := range []time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second} {
 		time.Sleep(pause)
 		status, err := a.post(at, rec)
-		if status == http.StatusOK {
+		if err == nil && status == http.StatusOK {
 			return
 		}
 		if said = http.StatusText(status); err != nil {
 			said = err.Error()
-		} else if status < 500 {
+		}
+		if status != 0 && status < 500 {
 			break
 		}
 	}
@@ -59,7 +62,12 @@ func (a *app) post(at attempt, rec receipt) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return resp.StatusCode, resp.Body.Close()
+	defer resp.Body.Close()
+	state, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if err == nil && resp.StatusCode == http.StatusOK && !bytes.Contains(state, []byte(`"state"`)) {
+		err = errors.New("something else answered: the URL does not lead to the gate")
+	}
+	return resp.StatusCode, err
 }
 
 // newClient is a client that gives up soon, and sends the token to the gate only: no redirect, no proxy.

@@ -97,12 +97,13 @@ def confirm(url, token, result):
         connection = http.client.HTTPConnection(to.netloc, timeout=2)  # without TLS: the gate is next door
         try:
             connection.request("POST", f"{to.path}?{to.query}", json.dumps(result), headers)
-            said = connection.getresponse().status
+            answer = connection.getresponse()
+            said, state = answer.status, answer.read(4096)
         except (OSError, http.client.HTTPException) as error:
             said = error
         finally:
             connection.close()
-        if said == 200:
+        if said == 200 and b'"state"' in state:  # another 200 is not the gate's: the URL leads elsewhere
             return
         if isinstance(said, int) and said < 500:
             break  # 409 is for a person: another receipt was stored before, or the attempt was closed for good

@@ -1,0 +1,95 @@
+package caddy
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// misrouted tells whether a server of this config listens on the URL's port and none of those that do takes a request
+// for it to a Callback: Caddy answers what no route matches with an empty 200, which an app may take for a yes. On
+// another port, the URL may lead here through something that the config does not know.
+func misrouted(app *caddyhttp.App, at url.URL) bool {
+	port, err := strconv.ParseUint(portOf(at), 10, 16)
+	if err != nil {
+		return false
+	}
+	listens := false
+	for _, server := range app.Servers {
+		if !listensOn(server, uint(port)) {
+			continue
+		}
+		listens = true
+		if reachesCallback(server, server.Routes, probe(at, server)) {
+			return false
+		}
+	}
+	return listens
+}
+
+func portOf(at url.URL) string {
+	switch {
+	case at.Port() != "":
+		return at.Port()
+	case at.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+func listensOn(server *caddyhttp.Server, port uint) bool {
+	for _, listen := range server.Listen {
+		addr, err := caddy.ParseNetworkAddress(listen)
+		if err == nil && !addr.IsUnixNetwork() && addr.StartPort <= port && port <= addr.EndPort {
+			return true
+		}
+	}
+	return false
+}
+
+// probe is a confirmation as it would arrive, to be held against matchers; it is served by nobody.
+func probe(at url.URL, server *caddyhttp.Server) *http.Request {
+	r := &http.Request{
+		Method: http.MethodPost, URL: &url.URL{Path: at.Path}, Host: at.Host, RequestURI: at.RequestURI(),
+		Header: http.Header{}, Body: http.NoBody, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: "127.0.0.1:1",
+	}
+	if r.URL.Path == "" {
+		r.URL.Path = "/"
+	}
+	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, server)
+}
+
+// reachesCallback follows the routes that match.
+func reachesCallback(server *caddyhttp.Server, routes caddyhttp.RouteList, r *http.Request) bool {
+	ran := map[string]bool{} // of a group's routes only the first that matches runs
+	for _, route := range routes {
+		if route.Group != "" && ran[route.Group] {
+			continue
+		}
+		if match, err := route.MatcherSets.AnyMatchWithError(r); err != nil || !match {
+			continue
+		}
+		ran[route.Group] = true
+		for _, handler := range route.Handlers {
+			switch h := handler.(type) {
+			case *Callback:
+				return true
+			case *caddyhttp.Subroute:
+				if reachesCallback(server, h.Routes, r) {
+					return true
+				}
+			case *caddyhttp.Invoke:
+				if named := server.NamedRoutes[h.Name]; named != nil && reachesCallback(server, caddyhttp.RouteList{*named}, r) {
+					return true
+				}
+			}
+		}
+		if route.Terminal {
+			return false
+		}
+	}
+	return false
+}
