@@ -9,6 +9,7 @@ import (
 
 	"github.com/einlass/einlass/dedup"
 	"github.com/einlass/einlass/dedup/event"
+	"github.com/einlass/einlass/dedup/failpoint"
 	"github.com/einlass/einlass/verifier"
 )
 
@@ -61,6 +62,7 @@ func (h *Handler) beforeSignature(d *delivery) *reply {
 
 // verify is the end of the check that the body was fed to while it was read.
 func (h *Handler) verify(d *delivery) *reply {
+	failpoint.Hit(failpoint.DeliveryRead)
 	result, err := d.check.Finish(d.body)
 	if err != nil {
 		return refuseSignature(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/einlass/einlass/dedup"
+	"github.com/einlass/einlass/dedup/failpoint"
 	"github.com/einlass/einlass/verifier"
 )
 
@@ -212,7 +213,10 @@ func acknowledged() *reply {
 func (d *delivery) answer(rep *reply) error {
 	d.report.reply = rep
 	d.given.Store(rep)
-	return rep.write(d.w)
+	failpoint.Hit(failpoint.AnswerBefore)
+	err := rep.write(d.w)
+	failpoint.HitAfter(failpoint.AnswerAfter, http.NewResponseController(d.w).Flush)
+	return err
 }
 
 func (rep *reply) write(w http.ResponseWriter) error {
@@ -224,6 +228,7 @@ func (rep *reply) write(w http.ResponseWriter) error {
 		header.Set("Content-Length", strconv.Itoa(len(rep.body)))
 	}
 	w.WriteHeader(rep.status)
+	failpoint.HitAfter(failpoint.AnswerBegun, http.NewResponseController(w).Flush)
 	if len(rep.body) > 0 {
 		_, _ = w.Write(rep.body)
 	}

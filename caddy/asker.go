@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/einlass/einlass/dedup"
+	"github.com/einlass/einlass/dedup/failpoint"
 )
 
 // askTimeout is how long the app has for an answer to the outcome question.
@@ -85,10 +86,12 @@ func (a *asker) put(ctx context.Context, q dedup.Question) (*http.Response, erro
 	if q.Token != "" {
 		req.Header.Set(headerToken, q.Token)
 	}
+	failpoint.Hit(failpoint.OutcomeBefore)
 	resp, err := a.client.Do(req)
 	if err != nil {
 		return nil, unreachable(err)
 	}
+	failpoint.Hit(failpoint.OutcomeAnswered)
 	return resp, nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/einlass/einlass/dedup"
 	"github.com/einlass/einlass/dedup/event"
+	"github.com/einlass/einlass/dedup/failpoint"
 )
 
 func init() {
@@ -61,7 +62,10 @@ func (c *Callback) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp
 	p := &confirmation{callback: c, w: w, r: r}
 	rep := p.take()
 	p.log(rep)
-	return rep.write(w)
+	failpoint.Hit(failpoint.CallbackBefore)
+	err := rep.write(w)
+	failpoint.HitAfter(failpoint.CallbackAnswered, http.NewResponseController(w).Flush)
+	return err
 }
 
 // confirmation is one request to the callback.
@@ -153,6 +157,7 @@ var outcomes = map[outcome]dedup.Outcome{
 
 // confirm stores the outcome. The app may have hung up: what it said is stored all the same.
 func (p *confirmation) confirm(shared *sharedStore, token string, v verdict, limits receiptLimits) *reply {
+	failpoint.Hit(failpoint.CallbackRead)
 	answer := dedup.Answer{}
 	if v.Outcome != outcomeAborted {
 		answer = v.answer(limits)

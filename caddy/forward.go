@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/einlass/einlass/dedup"
+	"github.com/einlass/einlass/dedup/failpoint"
 )
 
 // trace is what Go's transport tells of an attempt.
@@ -175,7 +176,8 @@ func newAttempt(h *Handler, d *delivery) *attempt {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { a.dialed.Store(true) },
 		GotConn:      func(httptrace.GotConnInfo) { a.connected.Store(true) },
-		WroteHeaders: func() { a.sent.Add(1) },
+		WroteHeaders: func() { a.sent.Add(1); failpoint.Hit(failpoint.ForwardHeaders) },
+		WroteRequest: func(httptrace.WroteRequestInfo) { failpoint.Hit(failpoint.ForwardSent) },
 	})
 	a.request = forwardRequest(ctx, d, a)
 	return a
@@ -283,7 +285,9 @@ func (a *attempt) call(next caddyhttp.Handler) (seen observed) {
 		seen.dialed, seen.connected = a.dialed.Load(), a.connected.Load()
 		seen.sent = int(a.sent.Load())
 	}()
+	failpoint.Hit(failpoint.ForwardBefore)
 	seen.err = next.ServeHTTP(a.rec, a.request)
+	failpoint.Hit(failpoint.ForwardAnswered)
 	return seen
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/einlass/einlass/dedup/failpoint"
 	"github.com/einlass/einlass/verifier"
 )
 
@@ -162,6 +163,7 @@ func (h *Handler) way() []step {
 
 // ServeHTTP takes one delivery along its way and answers it.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	failpoint.Hit(failpoint.DeliveryArrived)
 	d := newDelivery(h, w, r)
 	defer d.close()
 	for _, step := range h.steps {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/einlass/einlass/dedup/failpoint"
 )
 
 // GateOptions are settings of a gate. The zero value is good.
@@ -160,7 +162,16 @@ func (g *Gate) reserve(ctx context.Context, own *flight, id Identity, p Policy) 
 
 // apply takes one step of the store's.
 func (g *Gate) apply(ctx context.Context, t Transition) (Result, error) {
-	return g.store.Apply(ctx, t)
+	if !failpoint.Enabled {
+		return g.store.Apply(ctx, t)
+	}
+	before, after := points(t)
+	failpoint.Hit(before)
+	res, err := g.store.Apply(ctx, t)
+	if err == nil {
+		failpoint.Hit(after)
+	}
+	return res, err
 }
 
 // Wait waits until no attempt of the event runs in this process, or until the event was decided in another way (a

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/einlass/einlass/dedup"
+	"github.com/einlass/einlass/dedup/failpoint"
 )
 
 // Bounds of the queue and of one group. A group is a transaction: its size bounds memory, not time, for it takes
@@ -189,9 +190,11 @@ func (s *Store) tryCommit(tx *bbolt.Tx) error {
 			return err
 		}
 	}
+	failpoint.Hit(failpoint.GroupBefore)
 	if err := tx.Commit(); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.GroupAfter)
 	if s.hooks.afterCommit != nil {
 		return s.hooks.afterCommit()
 	}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"database/sql"
+	"encoding/json"
+	"fmt"
 	"log"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // crash ends the process, as kill -9 would, when it passes a point for the n-th time. The tests set it by
@@ -45,6 +48,7 @@ func withFaults(a *app) http.Handler {
 	a.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 		resp, err := transport.RoundTrip(r)
 		if err == nil {
+			fmt.Printf("told %s at=%d %s %d\n", r.URL.Query().Get("event"), time.Now().UnixMilli(), outcomeIn(r), resp.StatusCode)
 			c.pass("after_callback")
 		}
 		return resp, err
@@ -52,9 +56,27 @@ func withFaults(a *app) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			w = answering{w, c}
+			defer trace(r.Header)()
 		}
 		a.ServeHTTP(w, r)
 	})
+}
+
+// trace writes a line when an attempt arrives and one when it is through: whether it had to come is for the test to judge.
+func trace(h http.Header) (end func()) {
+	at := attemptOf(h)
+	name := at.id + " " + at.number
+	fmt.Printf("begin %s at=%d in_doubt=%q process=%q\n", name, time.Now().UnixMilli(), at.inDoubt, h.Get("Gate-Process"))
+	return func() { fmt.Printf("end %s\n", name) }
+}
+
+// outcomeIn is what a callback says.
+func outcomeIn(r *http.Request) string {
+	var rec receipt
+	if body, err := r.GetBody(); err == nil {
+		_ = json.NewDecoder(body).Decode(&rec)
+	}
+	return rec.Outcome
 }
 
 func (c *crash) pass(point string) {
