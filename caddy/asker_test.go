@@ -205,7 +205,7 @@ func TestAnAppThatAnswersTooSlowlyIsNotWaitedFor(t *testing.T) {
 			return nil, r.Context().Err()
 		},
 		"a body without end": func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Body: dripping{r.Context()}}, nil
+			return &http.Response{StatusCode: http.StatusOK, Body: dripping{r.Context()}}, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

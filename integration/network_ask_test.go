@@ -115,7 +115,7 @@ func unanswered(s *story) {
 
 // fenced: the app has durably refused the attempt, so the next one is in no doubt.
 func fenced(s *story) {
-	s.network.questions.For(s.question(), fault.Fault{Answer: fault.Instead("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n")})
+	s.questions.For(s.question(), fault.Fault{Answer: fault.Instead("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n")})
 	s.expect("first delivery", s.deliver(s.id, s.proxy.Addr), http.StatusServiceUnavailable, "in_doubt", false, "lease")
 	s.again(s.deliver(s.id, s.proxy.Addr), "")
 }
