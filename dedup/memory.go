@@ -95,6 +95,10 @@ func (m *Memory) Undecided(ctx context.Context) iter.Seq2[Receipt, error] {
 			return
 		}
 		for _, r := range undecided {
+			if err := ctx.Err(); err != nil {
+				yield(Receipt{}, err)
+				return
+			}
 			if !yield(r, nil) {
 				return
 			}

@@ -25,7 +25,7 @@ type Store interface {
 	Apply(ctx context.Context, t Transition) (Result, error)
 
 	// Undecided gives every receipt that is not final, each as it was at some moment since the call, in no particular
-	// order. It holds up no write and ends when ctx does. After an error, which comes with the zero Receipt, it ends.
+	// order; the newest may not be durable yet. It holds up no write and ends soon after ctx does. After an error, which comes with the zero Receipt, it ends.
 	Undecided(ctx context.Context) iter.Seq2[Receipt, error]
 
 	// Seed is the store's secret. It is made with the store and never changes.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 )
 
 // Seed is a store's own secret, 256 random bits, the same for as long as the store lives. Attempts' tokens are made
@@ -14,11 +15,11 @@ import (
 // although a receipt holds only the token's hash.
 type Seed [32]byte
 
-// String hides the seed from every verb.
-func (Seed) String() string { return "(seed)" }
+// Format hides the seed from every verb. (Inside an unexported field fmt calls no method: do not print a store.)
+func (Seed) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(seed)") }
 
-// GoString is String.
-func (Seed) GoString() string { return "(seed)" }
+// MarshalText hides the seed from encoders and loggers.
+func (Seed) MarshalText() ([]byte, error) { return []byte("(seed)"), nil }
 
 // Token is the token of one attempt: 16 hex digits of the attempt's number, then 32 of 128 bits that nobody can
 // guess who has not the seed. Of two attempts of an event, the later one's token is the greater text, also across a

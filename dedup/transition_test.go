@@ -2,6 +2,7 @@ package dedup
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -25,8 +26,51 @@ func receiptIn(state State) Receipt {
 	return r
 }
 
-func TestEveryTransitionFromEveryState(t *testing.T) {
-	t.Parallel()
+// rivals is receiptIn with one more attempt, 15, between the closed one, 10, and the newest, 20. In a final receipt
+// the newest is the one that was answered. An attempt's token hash begins with its number.
+func rivals(state State) Receipt {
+	r := receiptIn(state)
+	r.Attempts = 3
+	r.Tokens = []AttemptToken{{10, [16]byte{10}}, {15, [16]byte{15}}, {20, [16]byte{20}}}
+	return r
+}
+
+// cell is what a transition leads to from one state.
+type cell struct {
+	next  State // 0: refused with err
+	kind  Kind
+	err   error
+	moves bool // it changes the receipt
+}
+
+// row is a transition and what it leads to from each state, in their order: absent, reserved, open, committed,
+// rejected, held, queued, dead.
+type row struct {
+	transition Transition
+	want       [States]cell
+}
+
+// The cells. Where it says "now", the transition writes.
+var (
+	unknownEvent, unknownAttempt = cell{err: ErrUnknownEvent}, cell{err: ErrUnknownAttempt}
+	notAllowed, attemptClosed    = cell{err: ErrNotAllowed}, cell{err: ErrAttemptClosed}
+	receiptDiffers               = cell{err: ErrReceiptDiffers}
+
+	nowReserved    = cell{next: StateReserved, kind: Forward, moves: true}
+	staysReserved  = cell{next: StateReserved, kind: InDoubt}
+	notedReserved  = cell{next: StateReserved, kind: InDoubt, moves: true}
+	nowOpen        = cell{next: StateOpen, kind: Again, moves: true}
+	staysOpen      = cell{next: StateOpen, kind: Again}
+	nowCommitted   = cell{next: StateCommitted, kind: Replay, moves: true}
+	staysCommitted = cell{next: StateCommitted, kind: Replay}
+	nowRejected    = cell{next: StateRejected, kind: Replay, moves: true}
+	staysRejected  = cell{next: StateRejected, kind: Replay}
+	nowHeld        = cell{next: StateHeld, kind: Held, moves: true}
+	staysHeld      = cell{next: StateHeld, kind: Held}
+)
+
+// deliveryRows are what deliveries, their attempts and the end of a lease move.
+func deliveryRows() map[string]row {
 	id := Identity{Key: Key{"shop", "e"}, Digest: Digest{1}}
 	other := Identity{Key: Key{"shop", "e"}, Digest: Digest{9}}
 	reserve := func(id Identity, after time.Duration, p InDoubtPolicy) Reserve {
@@ -35,77 +79,146 @@ func TestEveryTransitionFromEveryState(t *testing.T) {
 	finish := func(attempt uint64, o Outcome) Finish {
 		return Finish{Key: id.Key, Attempt: attempt, Outcome: o, Answer: Answer{Status: 201}, At: noon}
 	}
-	type cell struct {
-		next State // 0: refused with err
-		kind Kind
-		err  error
+	conflict := [States]cell{nowReserved}
+	for state := StateReserved; state < stateEnd; state++ {
+		conflict[state] = cell{next: state, kind: Conflict}
 	}
-	no := func(err error) cell { return cell{err: err} }
-	// In the order of the states: absent, reserved, open, committed, rejected, held, queued, dead.
-	const (
-		a, r, o, c, x, h, q, d = StateAbsent, StateReserved, StateOpen, StateCommitted, StateRejected, StateHeld,
-			StateQueued, StateDead
-	)
-	unknownEvent, notAllowed := no(ErrUnknownEvent), no(ErrNotAllowed)
-	conflict := [States]cell{{next: r, kind: Forward}, {r, Conflict, nil}, {o, Conflict, nil}, {c, Conflict, nil},
-		{x, Conflict, nil}, {h, Conflict, nil}, {q, Conflict, nil}, {d, Conflict, nil}}
-	final := [2]cell{{c, Replay, nil}, {x, Replay, nil}}
-	for name, row := range map[string]struct {
-		transition Transition
-		want       [States]cell
-	}{
-		"reserve within the lease": {reserve(id, 0, Redeliver),
-			[States]cell{{r, Forward, nil}, {r, InDoubt, nil}, {r, Forward, nil}, final[0], final[1], {h, Held, nil}, notAllowed, notAllowed}},
-		"reserve after the lease, redeliver": {reserve(id, time.Minute, Redeliver),
-			[States]cell{{r, Forward, nil}, {r, Forward, nil}, {r, Forward, nil}, final[0], final[1], {h, Held, nil}, notAllowed, notAllowed}},
-		"reserve after the lease, hold": {reserve(id, time.Minute, HoldForPerson),
-			[States]cell{{r, Forward, nil}, {h, Held, nil}, {r, Forward, nil}, final[0], final[1], {h, Held, nil}, notAllowed, notAllowed}},
-		"reserve after the lease, unknown policy": {reserve(id, time.Minute, 99),
-			[States]cell{{r, Forward, nil}, {h, Held, nil}, {r, Forward, nil}, final[0], final[1], {h, Held, nil}, notAllowed, notAllowed}},
-		"reserve other content": {reserve(other, time.Hour, Redeliver), conflict},
-		"commit the newest": {finish(20, Commit),
-			[States]cell{unknownEvent, {c, Replay, nil}, {c, Replay, nil}, final[0], final[1], {c, Replay, nil}, notAllowed, notAllowed}},
-		"commit an older one": {finish(15, Commit),
-			[States]cell{unknownEvent, {c, Replay, nil}, {c, Replay, nil}, final[0], final[1], {c, Replay, nil}, notAllowed, notAllowed}},
+	reserved := func(reserved cell) [States]cell {
+		return [States]cell{nowReserved, reserved, nowReserved, staysCommitted, staysRejected, staysHeld, notAllowed, notAllowed}
+	}
+	committed := [States]cell{unknownEvent, nowCommitted, nowCommitted, staysCommitted, staysRejected, nowCommitted, notAllowed, notAllowed}
+	return map[string]row{
+		"reserve within the lease, redeliver":     {reserve(id, 0, Redeliver), reserved(staysReserved)},
+		"reserve within the lease, hold":          {reserve(id, 0, HoldForPerson), reserved(staysReserved)},
+		"reserve within the lease, ask":           {reserve(id, 0, Ask), reserved(staysReserved)},
+		"reserve after the lease, redeliver":      {reserve(id, time.Minute, Redeliver), reserved(nowReserved)},
+		"reserve after the lease, hold":           {reserve(id, time.Minute, HoldForPerson), reserved(nowHeld)},
+		"reserve after the lease, ask":            {reserve(id, time.Minute, Ask), reserved(staysReserved)},
+		"reserve long after the lease, ask":       {reserve(id, 1000*time.Hour, Ask), reserved(staysReserved)},
+		"reserve after the lease, unknown policy": {reserve(id, time.Minute, 99), reserved(nowHeld)},
+		"reserve other content":                   {reserve(other, time.Hour, Redeliver), conflict},
+		"reserve other content, ask":              {reserve(other, time.Hour, Ask), conflict},
+		"commit the newest":                       {finish(20, Commit), committed},
+		"commit an older one":                     {finish(15, Commit), committed},
 		"reject the newest": {finish(20, Reject),
-			[States]cell{unknownEvent, {x, Replay, nil}, {x, Replay, nil}, final[0], final[1], {x, Replay, nil}, notAllowed, notAllowed}},
+			[States]cell{unknownEvent, nowRejected, nowRejected, staysCommitted, staysRejected, nowRejected, notAllowed, notAllowed}},
 		"abort the newest": {finish(20, Abort),
-			[States]cell{unknownEvent, {o, Again, nil}, {o, Again, nil}, final[0], final[1], {h, Held, nil}, notAllowed, notAllowed}},
+			[States]cell{unknownEvent, nowOpen, staysOpen, staysCommitted, staysRejected, staysHeld, notAllowed, notAllowed}},
 		"abort an older one": {finish(15, Abort),
-			[States]cell{unknownEvent, {r, InDoubt, nil}, {o, Again, nil}, final[0], final[1], {h, Held, nil}, notAllowed, notAllowed}},
+			[States]cell{unknownEvent, staysReserved, staysOpen, staysCommitted, staysRejected, staysHeld, notAllowed, notAllowed}},
+		"abort a closed one": {finish(10, Abort),
+			[States]cell{unknownEvent, staysReserved, staysOpen, staysCommitted, staysRejected, staysHeld, notAllowed, notAllowed}},
 		"commit a closed one": {finish(10, Commit),
-			[States]cell{unknownEvent, no(ErrAttemptClosed), no(ErrAttemptClosed), final[0], final[1], no(ErrAttemptClosed), notAllowed, notAllowed}},
-		"commit one never made": {finish(21, Commit),
-			[States]cell{unknownEvent, no(ErrUnknownAttempt), no(ErrUnknownAttempt), no(ErrUnknownAttempt), no(ErrUnknownAttempt), no(ErrUnknownAttempt), no(ErrUnknownAttempt), no(ErrUnknownAttempt)}},
-		"an outcome there is none of": {finish(20, 77),
-			[States]cell{unknownEvent, notAllowed, notAllowed, notAllowed, notAllowed, notAllowed, notAllowed, notAllowed}},
+			[States]cell{unknownEvent, attemptClosed, attemptClosed, staysCommitted, staysRejected, attemptClosed, notAllowed, notAllowed}},
+		"commit one never made":       {finish(21, Commit), everywhere(unknownAttempt)},
+		"commit attempt 0":            {finish(0, Commit), everywhere(unknownAttempt)},
+		"an outcome there is none of": {finish(20, 77), everywhere(notAllowed)},
 		"hold within the lease": {Hold{id.Key, noon},
-			[States]cell{unknownEvent, notAllowed, notAllowed, notAllowed, notAllowed, {h, Held, nil}, notAllowed, notAllowed}},
+			[States]cell{unknownEvent, notAllowed, notAllowed, notAllowed, notAllowed, staysHeld, notAllowed, notAllowed}},
 		"hold after the lease": {Hold{id.Key, noon.Add(time.Minute)},
-			[States]cell{unknownEvent, {h, Held, nil}, notAllowed, notAllowed, notAllowed, {h, Held, nil}, notAllowed, notAllowed}},
-	} {
-		for state := a; state < stateEnd; state++ {
+			[States]cell{unknownEvent, nowHeld, notAllowed, notAllowed, notAllowed, staysHeld, notAllowed, notAllowed}},
+	}
+}
+
+// reportRows are what the app's own word moves: its confirmation, and its answer to the outcome question.
+func reportRows() map[string]row {
+	key := Key{"shop", "e"}
+	confirm := func(attempt byte, o Outcome, status int) Confirm {
+		return Confirm{Key: key, Token: [16]byte{attempt}, Outcome: o, Answer: Answer{Status: status}, Learned: LearnedCallback, At: noon}
+	}
+	absent := func(attempt uint64, fenced bool) Absent {
+		return Absent{Key: key, Attempt: attempt, Fenced: fenced, At: noon}
+	}
+	extend := func(attempt uint64, lease time.Duration) Extend {
+		return Extend{Key: key, Attempt: attempt, Lease: lease, At: noon}
+	}
+	from := func(reserved, open, committed, rejected, held cell) [States]cell {
+		return [States]cell{unknownEvent, reserved, open, committed, rejected, held, notAllowed, notAllowed}
+	}
+	nothing := from(staysReserved, staysOpen, staysCommitted, staysRejected, staysHeld)
+	return map[string]row{
+		// A final receipt is the newest attempt's, with status 200.
+		"confirm the newest": {confirm(20, Commit, 201), from(nowCommitted, nowCommitted, receiptDiffers, receiptDiffers, nowCommitted)},
+		"confirm the newest, the receipt that stands": {confirm(20, Commit, 200),
+			from(nowCommitted, nowCommitted, staysCommitted, receiptDiffers, nowCommitted)},
+		"confirm the newest, rejected": {confirm(20, Reject, 201), from(nowRejected, nowRejected, receiptDiffers, receiptDiffers, nowRejected)},
+		"confirm the newest, rejected as it stands": {confirm(20, Reject, 200),
+			from(nowRejected, nowRejected, receiptDiffers, staysRejected, nowRejected)},
+		"confirm an older one": {confirm(15, Commit, 201), from(nowCommitted, nowCommitted, receiptDiffers, receiptDiffers, nowCommitted)},
+		"confirm an older one, the receipt that stands": {confirm(15, Commit, 200),
+			from(nowCommitted, nowCommitted, staysCommitted, receiptDiffers, nowCommitted)},
+		"confirm a closed one": {confirm(10, Commit, 201), from(attemptClosed, attemptClosed, attemptClosed, attemptClosed, attemptClosed)},
+		"confirm a closed one, the receipt that stands": {confirm(10, Commit, 200), // it has found the other one's row
+			from(attemptClosed, attemptClosed, staysCommitted, attemptClosed, attemptClosed)},
+		"confirm a closed one, rejected as it stands": {confirm(10, Reject, 200),
+			from(attemptClosed, attemptClosed, attemptClosed, staysRejected, attemptClosed)},
+		"confirm by an unknown token":                 {confirm(21, Commit, 200), everywhere(unknownAttempt)},
+		"confirm by an unknown token, aborted":        {confirm(21, Abort, 0), everywhere(unknownAttempt)},
+		"confirm an outcome there is none of":         {confirm(20, 77, 200), everywhere(notAllowed)},
+		"confirm the newest, aborted":                 {confirm(20, Abort, 0), from(nowOpen, staysOpen, receiptDiffers, receiptDiffers, staysHeld)},
+		"confirm an older one, aborted":               {confirm(15, Abort, 0), nothing},
+		"confirm a closed one, aborted":               {confirm(10, Abort, 0), nothing},
+		"absent, the newest":                          {absent(20, false), from(nowOpen, staysOpen, staysCommitted, staysRejected, staysHeld)},
+		"absent, an older one":                        {absent(15, false), nothing},
+		"absent, a closed one":                        {absent(10, false), nothing},
+		"absent, one never made":                      {absent(21, false), everywhere(unknownAttempt)},
+		"absent, attempt 0":                           {absent(0, true), everywhere(unknownAttempt)},
+		"absent and fenced, the newest":               {absent(20, true), from(nowOpen, cell{StateOpen, Again, nil, true}, staysCommitted, staysRejected, staysHeld)},
+		"absent and fenced, an older one":             {absent(15, true), from(notedReserved, cell{StateOpen, Again, nil, true}, staysCommitted, staysRejected, staysHeld)},
+		"absent and fenced, a closed one":             {absent(10, true), nothing},
+		"absent and fenced, one never made":           {absent(21, true), everywhere(unknownAttempt)},
+		"extend the newest, longer":                   {extend(20, time.Hour), from(notedReserved, staysOpen, staysCommitted, staysRejected, staysHeld)},
+		"extend the newest, by a millisecond":         {extend(20, time.Minute+time.Millisecond), from(notedReserved, staysOpen, staysCommitted, staysRejected, staysHeld)},
+		"extend the newest to what it has":            {extend(20, time.Minute), nothing},
+		"extend the newest by less than records keep": {extend(20, time.Minute+time.Microsecond), nothing},
+		"extend the newest, shorter":                  {extend(20, time.Second), nothing},
+		"extend an older one":                         {extend(15, time.Hour), nothing},
+		"extend a closed one":                         {extend(10, time.Hour), nothing},
+		"extend one never made":                       {extend(21, time.Hour), everywhere(unknownAttempt)},
+		"extend attempt 0":                            {extend(0, time.Hour), everywhere(unknownAttempt)},
+	}
+}
+
+// everywhere is a refusal from every state but absent.
+func everywhere(refusal cell) (row [States]cell) {
+	row[StateAbsent] = unknownEvent
+	for state := StateReserved; state < stateEnd; state++ {
+		row[state] = refusal
+	}
+	return row
+}
+
+func TestEveryTransitionFromEveryState(t *testing.T) {
+	t.Parallel()
+	rows := deliveryRows()
+	maps.Copy(rows, reportRows())
+	for name, row := range rows {
+		for state := StateAbsent; state < stateEnd; state++ {
 			t.Run(name+" from "+state.String(), func(t *testing.T) {
 				t.Parallel()
-				cur, want := receiptIn(state), row.want[state]
+				cur, want := rivals(state), row.want[state]
+				if state == StateAbsent {
+					cur = Receipt{}
+				}
 				before := cur.clone()
 				next, write, res, err := Step(row.transition, cur, state != StateAbsent)
 				if !reflect.DeepEqual(cur, before) {
 					t.Fatal("the receipt it was given has changed")
 				}
 				if want.err != nil {
-					if !errors.Is(err, want.err) || write {
-						t.Fatalf("got %v and write %t, want %v", err, write, want.err)
+					if !errors.Is(err, want.err) || write || res.Changed || !reflect.DeepEqual(res.Receipt, before) {
+						t.Fatalf("got %v, write %t, result %+v; want %v and the receipt that stands", err, write, res, want.err)
 					}
 					return
 				}
-				if err != nil || next.State != want.next || res.Kind != want.kind {
-					t.Fatalf("got %v, %v, %v; want %v, %v", next.State, res.Kind, err, want.next, want.kind)
+				if err != nil || next.State != want.next || res.Kind != want.kind || !reflect.DeepEqual(res.Receipt, next) {
+					t.Fatalf("got %v, %v, %v, %+v; want %v, %v", next.State, res.Kind, err, res.Receipt, want.next, want.kind)
 				}
-				if moved := state == StateAbsent || !reflect.DeepEqual(next, before); moved != write || res.Changed != write {
-					t.Fatalf("moved %t, written %t, said changed %t", moved, write, res.Changed)
+				if moved := !reflect.DeepEqual(next, before); moved != want.moves || write != want.moves || res.Changed != want.moves {
+					t.Fatalf("moved %t, written %t, said changed %t; want %t", moved, write, res.Changed, want.moves)
 				}
-				if next.Attempt < before.Attempt || next.State.Final() != (next.Answer != nil) {
+				if next.Attempt < before.Attempt || next.Closed < before.Closed || next.State.Final() != (next.Answer != nil) ||
+					next.State.Final() != (next.Decided != 0) || next.State == StateReserved && next.Lease.Before(before.Lease) {
 					t.Fatalf("%+v", next)
 				}
 			})

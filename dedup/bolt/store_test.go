@@ -43,30 +43,3 @@ func TestBoltConforms(t *testing.T) {
 	t.Parallel()
 	deduptest.Exercise(t, func(t *testing.T) dedup.Store { return opened(t) })
 }
-
-func TestRandomHistoriesEndAsInTheModel(t *testing.T) {
-	t.Parallel()
-	steps := 3000
-	if testing.Short() {
-		steps = 800
-	}
-	for seed := range uint64(4) {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			s := opened(t)
-			last := deduptest.Simulate(t, seed, steps, s, func(old dedup.Store) dedup.Store {
-				if err := old.Close(); err != nil {
-					t.Fatal(err)
-				}
-				again, err := Open(s.path, Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return again
-			})
-			if err := last.Close(); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-}

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"go.etcd.io/bbolt"
@@ -15,7 +14,8 @@ import (
 const undecidedStep = 256
 
 // Undecided implements [dedup.Store]. It reads in small steps, so an event that is decided and another that is begun
-// meanwhile may or may not be among them. A damaged record is left out, and an error at the end.
+// meanwhile may or may not be among them; what it gives may not be flushed yet. Damaged records are left out, and an
+// error at the end, which names the first.
 func (s *Store) Undecided(ctx context.Context) iter.Seq2[dedup.Receipt, error] {
 	return func(yield func(dedup.Receipt, error) bool) {
 		var (
@@ -23,7 +23,7 @@ func (s *Store) Undecided(ctx context.Context) iter.Seq2[dedup.Receipt, error] {
 			more    = true
 			damaged error
 		)
-		for first := true; more; first = false {
+		for begin := true; more; begin = false {
 			if err := ctx.Err(); err != nil {
 				yield(dedup.Receipt{}, err)
 				return
@@ -35,8 +35,8 @@ func (s *Store) Undecided(ctx context.Context) iter.Seq2[dedup.Receipt, error] {
 					return err
 				}
 				var bad error
-				found, more, bad = b.undecided(&after, first)
-				damaged = errors.Join(damaged, bad)
+				found, more, bad = b.undecided(&after, begin)
+				damaged = first(damaged, bad)
 				return nil
 			})
 			if err != nil {
@@ -55,11 +55,19 @@ func (s *Store) Undecided(ctx context.Context) iter.Seq2[dedup.Receipt, error] {
 	}
 }
 
-// undecided reads a step of the undecided records behind after, or from the first.
-func (b buckets) undecided(after *key, first bool) (found []dedup.Receipt, more bool, damaged error) {
+// first is the earlier of two errors.
+func first(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// undecided reads a step of the undecided records behind after, or from the beginning.
+func (b buckets) undecided(after *key, begin bool) (found []dedup.Receipt, more bool, damaged error) {
 	c := b.live.Cursor()
 	k, v := c.Seek(after[:])
-	if !first && k != nil && key(k) == *after {
+	if !begin && k != nil && key(k) == *after {
 		k, v = c.Next()
 	}
 	for n := 0; k != nil; k, v = c.Next() {
@@ -68,7 +76,7 @@ func (b buckets) undecided(after *key, first bool) (found []dedup.Receipt, more 
 		}
 		*after = key(k)
 		if r, err := decode(*after, v); err != nil {
-			damaged = errors.Join(damaged, err)
+			damaged = first(damaged, err)
 		} else {
 			found = append(found, r)
 		}

@@ -46,6 +46,30 @@ func Finish(key dedup.Key, attempt uint64, outcome dedup.Outcome, after time.Dur
 	return f
 }
 
+// Confirm is the app's word on one of the attempts of r, by the token's hash that r holds. Its answer tells the attempt.
+func Confirm(r dedup.Receipt, attempt uint64, outcome dedup.Outcome, after time.Duration) dedup.Confirm {
+	c := dedup.Confirm{Key: r.Key, Outcome: outcome, Learned: dedup.LearnedCallback, At: Start.Add(after)}
+	for _, token := range r.Tokens {
+		if token.Attempt == attempt {
+			c.Token = token.Hash
+		}
+	}
+	if outcome != dedup.Abort {
+		c.Answer = Answer(attempt)
+	}
+	return c
+}
+
+// Absent is the app's answer that it knows nothing of an attempt.
+func Absent(key dedup.Key, attempt uint64, fenced bool, after time.Duration) dedup.Absent {
+	return dedup.Absent{Key: key, Attempt: attempt, Fenced: fenced, At: Start.Add(after)}
+}
+
+// Extend is the app's answer that it is still at an attempt.
+func Extend(key dedup.Key, attempt uint64, after time.Duration) dedup.Extend {
+	return dedup.Extend{Key: key, Attempt: attempt, Lease: Lease, At: Start.Add(after)}
+}
+
 // Answer is an answer that tells the attempt it is of.
 func Answer(attempt uint64) dedup.Answer {
 	return dedup.Answer{

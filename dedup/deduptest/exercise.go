@@ -33,12 +33,33 @@ func Exercise(t *testing.T, open func(*testing.T) dedup.Store) {
 		"the clock may be turned back":                         clockBack,
 		"counts follow the receipts":                           statistics,
 		"a closed store says so":                               closed,
+		"a confirmation is the receipt":                        confirmed,
+		"a confirmation counts however late it comes":          confirmedLate,
+		"the receipt that stands is confirmed, no other":       confirmedAgain,
+		"what the app aborts is open":                          confirmedAborted,
+		"an absent event is open, its attempt may confirm":     absent,
+		"a fenced attempt is closed for good":                  fenced,
+		"an older attempt is fenced, the newest goes on":       fencedOlder,
+		"a lease is extended, never shortened":                 extended,
+		"an event is in doubt until the app has said":          asked,
+		"one of many concurrent confirmations is the receipt":  confirmedByMany,
+		"every undecided event is found, none that is final":   undecided,
+		"the undecided are read until the context ends":        undecidedEnds,
+		"what is undecided may be written while it is read":    undecidedWritten,
+		"what the undecided are is the caller's":               undecidedAliasing,
+		"the seed stays the same":                              seed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, &bench{t, open(t)})
 		})
 	}
+	t.Run("no two stores have the same seed", func(t *testing.T) {
+		t.Parallel()
+		if one, other := open(t).Seed(), open(t).Seed(); one == other {
+			t.Fatal("the same")
+		}
+	})
 }
 
 // bench is a store and the words to say what is expected of it.
@@ -79,12 +100,17 @@ func (b *bench) state(r dedup.Receipt, want dedup.State, attempts uint32) {
 	}
 }
 
+// refuses applies a transition that the rules refuse: it changes nothing, and the result holds the receipt that stands.
 func (b *bench) refuses(want error, t dedup.Transition) {
 	b.Helper()
 	key := dedup.Identity{Key: t.Of().Key}
 	before, found := b.look(key)
-	if _, err := b.store.Apply(b.Context(), t); !errors.Is(err, want) {
+	res, err := b.store.Apply(b.Context(), t)
+	if !errors.Is(err, want) {
 		b.Fatalf("%T: got error %v, want %v", t, err, want)
+	}
+	if res.Changed || !reflect.DeepEqual(res.Receipt, before) {
+		b.Fatalf("%T was refused with\n%+v, and not with the receipt that stands\n%+v", t, res, before)
 	}
 	if after, still := b.look(key); found != still || !reflect.DeepEqual(before, after) {
 		b.Fatalf("%T was refused and changed\n%+v to\n%+v", t, before, after)
@@ -146,6 +172,9 @@ func closed(_ *testing.T, b *bench) {
 	_, err := b.store.Apply(b.Context(), Reserve(Event("e", "x"), 0, dedup.Redeliver))
 	if !errors.Is(err, dedup.ErrClosed) || !errors.Is(err, dedup.ErrNotWritten) {
 		b.Fatalf("apply: %v", err)
+	}
+	if found, err := collect(b.store.Undecided(b.Context())); len(found) > 0 || !errors.Is(err, dedup.ErrClosed) {
+		b.Fatalf("undecided: %v, %v", found, err)
 	}
 }
 
