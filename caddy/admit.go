@@ -139,7 +139,7 @@ func refuseContent(what string, err error) *reply {
 	}
 }
 
-// lookUp answers what is already decided, without waiting for anybody's write.
+// lookUp answers what is already decided, without waiting for anybody's write. What is in doubt is asked about first.
 func (h *Handler) lookUp(d *delivery) *reply {
 	shared, err := d.hold()
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *Handler) lookUp(d *delivery) *reply {
 	if err != nil {
 		return storeUnavailable(err)
 	}
-	if verdict.Kind == dedup.InDoubt && d.set.policy.InDoubt == dedup.Ask {
+	if d.set.policy.InDoubt == dedup.Ask && (verdict.Kind == dedup.InDoubt || verdict.Accepted) {
 		if verdict, err = shared.gate.Ask(ctx, d.identity, d.set.policy); err != nil {
 			return storeUnavailable(err)
 		}

@@ -123,16 +123,16 @@ func (p *confirmation) identify() (token string, ok bool) {
 	return p.r.Header.Get(headerToken), len(tokens) == 1 && tokens[0] != ""
 }
 
-func (p *confirmation) read(limits receiptLimits) (verdict, *reply) {
+func (p *confirmation) read(limits receiptLimits) (appVerdict, *reply) {
 	limit := verdictLimit(limits.maxReceipt)
 	if p.r.ContentLength > limit {
-		return verdict{}, p.unread(refuse(codeBodySize, "the confirmation is larger than one with a body of max_receipt"))
+		return appVerdict{}, p.unread(refuse(codeBodySize, "the confirmation is larger than one with a body of max_receipt"))
 	}
 	control := http.NewResponseController(p.w)
 	limited := control.SetReadDeadline(time.Now().Add(callbackTimeout)) == nil
 	data, err := readAll(p.r.Body, discard{}, p.r.ContentLength, limit)
 	if err != nil {
-		return verdict{}, p.unread(refuseBody(err))
+		return appVerdict{}, p.unread(refuseBody(err))
 	}
 	if limited {
 		_ = control.SetReadDeadline(time.Time{})
@@ -140,11 +140,11 @@ func (p *confirmation) read(limits receiptLimits) (verdict, *reply) {
 	v, err := parseVerdict(data)
 	switch {
 	case err != nil:
-		return verdict{}, refuse(codeInvalidJSON, err.Error())
+		return appVerdict{}, refuse(codeInvalidJSON, err.Error())
 	case v.Outcome == outcomePending:
-		return verdict{}, refuse(codeInvalidJSON, "a callback confirms `committed`, `aborted` or `rejected`; `pending` is said in the answer")
+		return appVerdict{}, refuse(codeInvalidJSON, "a callback confirms `committed`, `aborted` or `rejected`; `pending` is said in the answer")
 	case int64(len(v.Body)) > limits.maxReceipt:
-		return verdict{}, refuse(codeBodySize, errVerdictBody.Error())
+		return appVerdict{}, refuse(codeBodySize, errVerdictBody.Error())
 	}
 	p.outcome = v.Outcome
 	return v, nil
@@ -156,7 +156,7 @@ var outcomes = map[outcome]dedup.Outcome{
 }
 
 // confirm stores the outcome. The app may have hung up: what it said is stored all the same.
-func (p *confirmation) confirm(shared *sharedStore, token string, v verdict, limits receiptLimits) *reply {
+func (p *confirmation) confirm(shared *sharedStore, token string, v appVerdict, limits receiptLimits) *reply {
 	failpoint.Hit(failpoint.CallbackRead)
 	answer := dedup.Answer{}
 	if v.Outcome != outcomeAborted {

@@ -3,10 +3,12 @@ package caddy
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 )
 
 // misrouted tells whether a server of this config listens on the URL's port and none of those that do takes a request
@@ -23,7 +25,7 @@ func misrouted(app *caddyhttp.App, at url.URL) bool {
 			continue
 		}
 		listens = true
-		if reachesCallback(server, server.Routes, probe(at, server)) {
+		if (search{server: server, request: probe(at, server)}).routes(server.Routes) {
 			return false
 		}
 	}
@@ -62,14 +64,21 @@ func probe(at url.URL, server *caddyhttp.Server) *http.Request {
 	return caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, server)
 }
 
-// reachesCallback follows the routes that match.
-func reachesCallback(server *caddyhttp.Server, routes caddyhttp.RouteList, r *http.Request) bool {
+// search follows the routes of a server that match a request.
+type search struct {
+	server  *caddyhttp.Server
+	request *http.Request
+	invoked []string // named routes on the way here
+}
+
+// routes tells whether the request may reach a Callback in them. Behind a rewrite of its path that is not followed.
+func (s search) routes(list caddyhttp.RouteList) bool {
 	ran := map[string]bool{} // of a group's routes only the first that matches runs
-	for _, route := range routes {
+	for _, route := range list {
 		if route.Group != "" && ran[route.Group] {
 			continue
 		}
-		if match, err := route.MatcherSets.AnyMatchWithError(r); err != nil || !match {
+		if match, err := route.MatcherSets.AnyMatchWithError(s.request); err != nil || !match {
 			continue
 		}
 		ran[route.Group] = true
@@ -77,12 +86,16 @@ func reachesCallback(server *caddyhttp.Server, routes caddyhttp.RouteList, r *ht
 			switch h := handler.(type) {
 			case *Callback:
 				return true
+			case *rewrite.Rewrite:
+				if movesPath(h) {
+					return true
+				}
 			case *caddyhttp.Subroute:
-				if reachesCallback(server, h.Routes, r) {
+				if s.routes(h.Routes) {
 					return true
 				}
 			case *caddyhttp.Invoke:
-				if named := server.NamedRoutes[h.Name]; named != nil && reachesCallback(server, caddyhttp.RouteList{*named}, r) {
+				if s.invoke(h.Name) {
 					return true
 				}
 			}
@@ -92,4 +105,13 @@ func reachesCallback(server *caddyhttp.Server, routes caddyhttp.RouteList, r *ht
 		}
 	}
 	return false
+}
+
+func (s search) invoke(name string) bool {
+	route := s.server.NamedRoutes[name]
+	if route == nil || slices.Contains(s.invoked, name) {
+		return false
+	}
+	s.invoked = append(slices.Clone(s.invoked), name)
+	return s.routes(caddyhttp.RouteList{*route})
 }

@@ -37,10 +37,13 @@ type paths []string
 var anyPath paths
 
 // gate is a gate that a request may have come through, with the paths that it may have.
-type gate struct{ at paths }
+type gate struct {
+	at     paths
+	method bool // the request's method may be another one than POST by now
+}
 
 // nowhere is a gate that no request here has come through.
-var nowhere = &gate{paths{}}
+var nowhere = &gate{at: paths{}}
 
 // routes gives the gates that a request has behind it after these routes, given those before it, and tells whether its
 // path may be another one then.
@@ -79,10 +82,13 @@ func (w walk) route(route caddyhttp.Route, gates []*gate, at paths) (_ []*gate, 
 		moves := false
 		switch h := handler.(type) {
 		case *Handler:
-			gates = append(gates, &gate{at})
+			gates = append(gates, &gate{at: at})
 		case *rewrite.Rewrite:
 			if moves = movesPath(h); moves {
 				gates = move(gates, at)
+			}
+			if otherMethod(h) {
+				gates = remethod(gates, at)
 			}
 		case *caddyhttp.Subroute:
 			gates, moves, err = w.routes(h.Routes, gates, at)
@@ -118,7 +124,22 @@ func movesPath(h *rewrite.Rewrite) bool {
 // move adds a gate at any path, if a request whose path is rewritten may have come through one.
 func move(gates []*gate, at paths) []*gate {
 	if slices.ContainsFunc(gates, func(g *gate) bool { return overlap(g.at, at) }) {
-		return append(gates, &gate{anyPath})
+		return append(gates, &gate{at: anyPath})
+	}
+	return gates
+}
+
+// otherMethod tells whether the method may be another one than POST behind a rewrite: Caddy repeats a GET on any error.
+func otherMethod(h *rewrite.Rewrite) bool {
+	return h != nil && h.Method != "" && !strings.EqualFold(h.Method, http.MethodPost)
+}
+
+// remethod adds to the gates that a request may have come through that its method may be another one.
+func remethod(gates []*gate, at paths) []*gate {
+	for _, g := range gates {
+		if overlap(g.at, at) {
+			gates = append(gates, &gate{at: g.at, method: true})
+		}
 	}
 	return gates
 }
@@ -126,7 +147,11 @@ func move(gates []*gate, at paths) []*gate {
 // proxy refuses a proxy that repeats, where a gate may be before it.
 func (w walk) proxy(h *reverseproxy.Handler, gates []*gate, at paths) error {
 	reached := slices.ContainsFunc(gates, func(g *gate) bool { return overlap(g.at, at) })
-	if reached && repeats(h, at) {
+	reachedOther := slices.ContainsFunc(gates, func(g *gate) bool { return g.method && overlap(g.at, at) })
+	switch {
+	case reached && retries(h) && (reachedOther || otherMethod(h.Rewrite)):
+		return errors.New("reverse_proxy behind webhook_gate sends another method than POST, which Caddy repeats on any error, and an app may get one event twice: leave out lb_retries and lb_try_duration, or the change of the method")
+	case reached && repeats(h, at):
 		return errors.New("reverse_proxy behind webhook_gate repeats more than failed dials (lb_retry_match), and an app may get one event twice: leave lb_retry_match out or give it `method GET`; lb_retries and lb_try_duration alone repeat only what was not sent")
 	}
 	for _, handle := range h.HandleResponse {
@@ -139,16 +164,20 @@ func (w walk) proxy(h *reverseproxy.Handler, gates []*gate, at paths) error {
 
 // repeats tells whether the proxy may send a POST to one of these paths again after it was sent.
 func repeats(h *reverseproxy.Handler, at paths) bool {
-	lb := h.LoadBalancing
-	if lb == nil || lb.Retries == 0 && lb.TryDuration == 0 {
+	if !retries(h) {
 		return false
 	}
 	if h.Rewrite != nil { // what it matches may be the path that it rewrites to
 		at = anyPath
 	}
-	return slices.ContainsFunc(lb.RetryMatch, func(set caddyhttp.MatcherSet) bool {
+	return slices.ContainsFunc(h.LoadBalancing.RetryMatch, func(set caddyhttp.MatcherSet) bool {
 		return allowsPost(set) && overlap(setPaths(set), at)
 	})
+}
+
+func retries(h *reverseproxy.Handler) bool {
+	lb := h.LoadBalancing
+	return lb != nil && (lb.Retries != 0 || lb.TryDuration != 0)
 }
 
 func allowsPost(set caddyhttp.MatcherSet) bool {
@@ -167,75 +196,4 @@ func allowsPost(set caddyhttp.MatcherSet) bool {
 		}
 	}
 	return true
-}
-
-// routePaths are the paths that a route's matchers let in.
-func routePaths(route caddyhttp.Route) paths {
-	var all paths
-	for _, set := range route.MatcherSets {
-		at := setPaths(set)
-		if at == nil {
-			return anyPath
-		}
-		all = append(all, at...)
-	}
-	return all
-}
-
-func setPaths(set caddyhttp.MatcherSet) paths {
-	for _, matcher := range set {
-		switch m := matcher.(type) {
-		case caddyhttp.MatchPath:
-			return paths(m)
-		case *caddyhttp.MatchPath:
-			return paths(*m)
-		}
-	}
-	return anyPath
-}
-
-// narrower is the inner restriction where there is one.
-func narrower(outer, inner paths) paths {
-	if inner == nil {
-		return outer
-	}
-	return inner
-}
-
-// overlap tells whether one path may match both. Where patterns are more than a prefix, it says yes.
-func overlap(a, b paths) bool {
-	if a == nil || b == nil {
-		return (a == nil || len(a) > 0) && (b == nil || len(b) > 0)
-	}
-	for _, x := range a {
-		for _, y := range b {
-			if patternsOverlap(x, y) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func patternsOverlap(x, y string) bool {
-	x, exactX := literal(x)
-	y, exactY := literal(y)
-	switch {
-	case exactX && exactY:
-		return x == y
-	case exactX:
-		return strings.HasPrefix(x, y)
-	case exactY:
-		return strings.HasPrefix(y, x)
-	}
-	return strings.HasPrefix(x, y) || strings.HasPrefix(y, x)
-}
-
-// literal is a pattern up to its first wildcard; exact if it has none. Caddy matches paths without case.
-func literal(pattern string) (prefix string, exact bool) {
-	pattern = strings.ToLower(pattern)
-	if i := strings.IndexAny(pattern, `*?[\{%`); i >= 0 {
-		return pattern[:i], false
-	}
-	return pattern, true
 }

@@ -184,3 +184,18 @@ func TestPathPatternsOverlap(t *testing.T) {
 		}
 	}
 }
+
+func TestAProxyThatSendsAnotherMethodMayNotRetryBehindAGate(t *testing.T) {
+	for _, c := range []struct{ name, sites string }{
+		{"a GET made of it by the proxy", site("webhook_gate github s3cret\n reverse_proxy 127.0.0.1:1 {\n method GET\n lb_retries 2\n}")},
+		{"a GET made of it, and repeated", site("webhook_gate github s3cret\n reverse_proxy 127.0.0.1:1 {\n method GET\n lb_retries 2\n lb_retry_match {\n method GET\n }\n}")},
+		{"a GET made of it behind the gate", site("route {\n webhook_gate github s3cret\n method GET\n reverse_proxy 127.0.0.1:1 {\n lb_try_duration 2s\n }\n}")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := provisioned(t, c.sites).checkHandlers()
+			if err == nil || !strings.Contains(err.Error(), "another method than POST") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

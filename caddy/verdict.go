@@ -12,8 +12,8 @@ import (
 	"github.com/einlass/einlass/dedup"
 )
 
-// verdict is what an app says of an event: in a callback, and in answer to the outcome question.
-type verdict struct {
+// appVerdict is what an app says of an event: in a callback, and in answer to the outcome question.
+type appVerdict struct {
 	Outcome     outcome `json:"outcome"`
 	Status      int     `json:"status"`
 	ContentType string  `json:"content_type"`
@@ -26,31 +26,31 @@ var errVerdictBody = errors.New("body is above max_receipt")
 func verdictLimit(max int64) int64 { return 6*max + 4<<10 }
 
 // parseVerdict reads strict JSON. Members that are not known are an app's own affair.
-func parseVerdict(data []byte) (v verdict, err error) {
+func parseVerdict(data []byte) (v appVerdict, err error) {
 	if err := json.Unmarshal(data, &v); err != nil {
-		return verdict{}, errors.New("not the JSON of an outcome") // its text may quote the body
+		return appVerdict{}, errors.New("not the JSON of an outcome") // its text may quote the body
 	}
 	switch v.Outcome {
 	case outcomeCommitted, outcomeAborted, outcomeRejected, outcomePending:
 	case "":
-		return verdict{}, errors.New("outcome is missing: write \"committed\", \"aborted\" or \"rejected\"")
+		return appVerdict{}, errors.New("outcome is missing: write \"committed\", \"aborted\" or \"rejected\"")
 	default:
-		return verdict{}, errors.New("outcome is none of \"committed\", \"aborted\", \"rejected\"")
+		return appVerdict{}, errors.New("outcome is none of \"committed\", \"aborted\", \"rejected\"")
 	}
 	if v.Status == 0 {
 		v.Status = http.StatusOK
 	}
 	if v.Status < 200 || v.Status > 599 || v.Status/100 == 3 {
-		return verdict{}, fmt.Errorf("status %d cannot be an answer to a webhook", v.Status)
+		return appVerdict{}, fmt.Errorf("status %d cannot be an answer to a webhook", v.Status)
 	}
 	if len(v.ContentType) > 256 || !httpguts.ValidHeaderFieldValue(v.ContentType) {
-		return verdict{}, errors.New("content_type is not the value of a header")
+		return appVerdict{}, errors.New("content_type is not the value of a header")
 	}
 	return v, nil
 }
 
 // answer is the receipt that the verdict gives, within what the source keeps.
-func (v verdict) answer(s receiptLimits) dedup.Answer {
+func (v appVerdict) answer(s receiptLimits) dedup.Answer {
 	a := dedup.Answer{Status: v.Status, Body: []byte(v.Body)}
 	if int64(len(a.Body)) > s.maxReceipt {
 		a.Body, a.BodyDropped = nil, true

@@ -11,19 +11,19 @@ func TestAVerdictIsStrictJSON(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, json string
-		want       verdict
+		want       appVerdict
 	}{
-		{"the least", `{"outcome":"committed"}`, verdict{Outcome: outcomeCommitted, Status: 200}},
+		{"the least", `{"outcome":"committed"}`, appVerdict{Outcome: outcomeCommitted, Status: 200}},
 		{"all of it", `{"outcome":"rejected","status":422,"content_type":"text/plain; charset=utf-8","body":"no"}`,
-			verdict{outcomeRejected, 422, "text/plain; charset=utf-8", "no"}},
-		{"aborted", `{"outcome":"aborted"}`, verdict{Outcome: outcomeAborted, Status: 200}},
-		{"pending, which an answer to the outcome question may be", `{"outcome":"pending"}`, verdict{Outcome: outcomePending, Status: 200}},
-		{"null is as if left out", `{"outcome":"committed","status":null,"content_type":null,"body":null}`, verdict{Outcome: outcomeCommitted, Status: 200}},
-		{"members of the app's own", `{"outcome":"committed","order":{"id":[1,2,{}]},"Body":"x","OUTCOME":"aborted"}`, verdict{Outcome: outcomeCommitted, Status: 200}},
-		{"escapes", `{"outcome":"c\u006fmmitted","body":"\u00e9\ud83d\ude00\u0000\n"}`, verdict{Outcome: outcomeCommitted, Status: 200, Body: "é😀\x00\n"}},
-		{"white space around", "\r\n\t {\"outcome\":\"committed\"} \n", verdict{Outcome: outcomeCommitted, Status: 200}},
-		{"599", `{"outcome":"rejected","status":599}`, verdict{Outcome: outcomeRejected, Status: 599}},
-		{"204", `{"outcome":"committed","status":204}`, verdict{Outcome: outcomeCommitted, Status: 204}},
+			appVerdict{outcomeRejected, 422, "text/plain; charset=utf-8", "no"}},
+		{"aborted", `{"outcome":"aborted"}`, appVerdict{Outcome: outcomeAborted, Status: 200}},
+		{"pending, which an answer to the outcome question may be", `{"outcome":"pending"}`, appVerdict{Outcome: outcomePending, Status: 200}},
+		{"null is as if left out", `{"outcome":"committed","status":null,"content_type":null,"body":null}`, appVerdict{Outcome: outcomeCommitted, Status: 200}},
+		{"members of the app's own", `{"outcome":"committed","order":{"id":[1,2,{}]},"Body":"x","OUTCOME":"aborted"}`, appVerdict{Outcome: outcomeCommitted, Status: 200}},
+		{"escapes", `{"outcome":"c\u006fmmitted","body":"\u00e9\ud83d\ude00\u0000\n"}`, appVerdict{Outcome: outcomeCommitted, Status: 200, Body: "é😀\x00\n"}},
+		{"white space around", "\r\n\t {\"outcome\":\"committed\"} \n", appVerdict{Outcome: outcomeCommitted, Status: 200}},
+		{"599", `{"outcome":"rejected","status":599}`, appVerdict{Outcome: outcomeRejected, Status: 599}},
+		{"204", `{"outcome":"committed","status":204}`, appVerdict{Outcome: outcomeCommitted, Status: 204}},
 	} {
 		if got, err := parseVerdict([]byte(c.json)); err != nil || got != c.want {
 			t.Errorf("%s: got %+v, %v", c.name, got, err)
@@ -90,7 +90,7 @@ func TestAVerdictIsStrictJSON(t *testing.T) {
 		switch {
 		case err == nil:
 			t.Errorf("%s: accepted as %+v", name, got)
-		case got != verdict{}:
+		case got != appVerdict{}:
 			t.Errorf("%s: an error, and %+v", name, got)
 		case strings.Contains(err.Error(), "Set-Cookie"), strings.Contains(err.Error(), "done"):
 			t.Errorf("%s: the error quotes the app: %v", name, err)
@@ -100,7 +100,7 @@ func TestAVerdictIsStrictJSON(t *testing.T) {
 
 func TestAVerdictIsKeptWithinTheSourcesLimits(t *testing.T) {
 	t.Parallel()
-	v := verdict{outcomeCommitted, 201, "text/plain", "0123456789"}
+	v := appVerdict{outcomeCommitted, 201, "text/plain", "0123456789"}
 	for _, c := range []struct {
 		name   string
 		limits receiptLimits

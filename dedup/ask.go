@@ -17,10 +17,6 @@ type Asker interface {
 	Ask(ctx context.Context, q Question) (Reply, error)
 }
 
-// ErrUnreachable is returned by an [Asker] whose app gave no answer at all. The other questions of the source wait
-// then, too.
-var ErrUnreachable = errors.New("the app cannot be reached")
-
 // Question is the outcome question about one event, by its newest attempt.
 type Question struct {
 	Key   Key
@@ -85,7 +81,7 @@ func (g *Gate) question(r Receipt) Question {
 // again. When ctx ends meanwhile, the event is still in doubt as far as is known.
 func (g *Gate) Ask(ctx context.Context, id Identity, p Policy) (Verdict, error) {
 	v, _, err := g.lookUp(ctx, id, p)
-	if err != nil || v.Kind != InDoubt || p.InDoubt != Ask {
+	if err != nil || p.InDoubt != Ask || v.Kind != InDoubt && !v.Accepted {
 		return v, err
 	}
 	err = g.resolver.askNow(ctx, v.Receipt.Key, p)
@@ -99,8 +95,9 @@ func (g *Gate) Ask(ctx context.Context, id Identity, p Policy) (Verdict, error) 
 	return v, err
 }
 
-// resolve moves an event whose newest attempt does not run here as its source's policy says.
-func (g *Gate) resolve(ctx context.Context, key Key, p Policy) (left remains) {
+// resolve moves an event whose newest attempt does not run here as its source's policy says. One that the app has
+// accepted is left in peace until its lease is over, unless a delivery of it has come.
+func (g *Gate) resolve(ctx context.Context, key Key, p Policy, delivery bool) (left remains) {
 	r, found, err := g.store.Lookup(ctx, Identity{Key: key})
 	switch {
 	case err != nil:
@@ -108,7 +105,8 @@ func (g *Gate) resolve(ctx context.Context, key Key, p Policy) (left remains) {
 	case !found, !r.MayConfirm(), r.State == StateHeld:
 		return remains{nothing: true}
 	}
-	if f := g.flights.of(key); f != nil { // the end of an attempt brings it back; a reservation under way may fail
+	if f, accepted := g.flights.ofAccepted(key); f != nil && !(accepted && delivery) {
+		// The end of an attempt brings it back; a reservation under way may fail.
 		return remains{nothing: f.attempting(), since: r.Updated}
 	}
 	now := g.now()
@@ -118,7 +116,11 @@ func (g *Gate) resolve(ctx context.Context, key Key, p Policy) (left remains) {
 	if p.InDoubt != Ask || p.Asker == nil {
 		return remains{nothing: true}
 	}
-	reply, err := p.Asker.Ask(ctx, g.question(r))
+	q := g.question(r)
+	reply, err := p.Asker.Ask(ctx, q)
+	if q.Token == "" && reply.Kind == ReplyFenced {
+		reply.Kind = ReplyAbsent // the app cannot have refused an attempt that was not named to it
+	}
 	var t Transition
 	if err == nil {
 		t, err = reply.transition(key, r.Attempt, p.Lease, g.now())
@@ -140,7 +142,7 @@ func (g *Gate) resolve(ctx context.Context, key Key, p Policy) (left remains) {
 		g.alert(err, key, res.Receipt, r.Attempt)
 		return remains{err: err}
 	}
-	g.flights.settle(res.Receipt) // of an attempt that was begun meanwhile
+	g.flights.wake(res.Receipt) // of an attempt that was begun meanwhile
 	g.compare(r.Attempt, t, res.Receipt)
 	if res.Changed && reply.Kind != ReplyPending {
 		g.notify(Notice{Kind: NoticeResolved, Key: key, Receipt: res.Receipt, Attempt: r.Attempt})

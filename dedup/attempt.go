@@ -9,7 +9,7 @@ import (
 )
 
 // Attempt is one forwarding of an event to the app, reserved durably. Its owner ends it by exactly one of Commit,
-// Reject, Abort, Leave, Accept and Settle. Further calls, from any goroutine, wait for the first and change nothing.
+// Reject, Abort, Leave, Accept, Pending and Settle. Further calls, from any goroutine, wait for the first and change nothing.
 type Attempt struct {
 	Number   uint64   // fences: grows with every attempt of the event
 	Count    uint32   // as people count: 1, 2, ...
@@ -161,7 +161,7 @@ func (a *Attempt) end(ctx context.Context, t Transition) (first bool) {
 		defer func() {  // after the outcome is durable
 			a.gate.flights.end(a.flight)
 			if a.receipt.State.Final() {
-				a.gate.flights.settle(a.receipt) // of a later attempt, if a callback had freed the event
+				a.gate.flights.wake(a.receipt) // of a later attempt, if a callback had freed the event
 			}
 		}()
 		if t == nil {
@@ -194,6 +194,11 @@ func (a *Attempt) ended() {
 	default:
 		a.gate.resolver.track(a.Identity.Key, a.lease)
 	}
+}
+
+// Compare tells of an outcome of this attempt that came after another attempt's receipt, if the two differ.
+func (a *Attempt) Compare(o Outcome, answer Answer, stands Receipt) {
+	a.gate.compare(a.Number, a.finish(o, answer, LearnedResponse), stands)
 }
 
 // compare tells of an outcome that another attempt's receipt stands in the way of: two receipts prove two effects, and
@@ -247,7 +252,7 @@ func (a *Attempt) Confirm(ctx context.Context, outcome Outcome, answer Answer) (
 		return Receipt{}, fmt.Errorf("storing %s of %s: %w", outcome, a, err)
 	}
 	if res.Changed {
-		a.gate.flights.settle(res.Receipt)
+		a.gate.flights.wake(res.Receipt)
 	}
 	a.gate.compare(a.Number, f, res.Receipt)
 	return res.Receipt.clone(), nil

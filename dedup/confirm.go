@@ -11,6 +11,7 @@ import "time"
 type Confirm struct {
 	Key     Key
 	Token   [16]byte // HashToken of the attempt's token
+	Made    uint64   // number of the attempt that the store's seed says it is of; 0: only the receipt tells
 	Outcome Outcome
 	Answer  Answer // Commit and Reject: what every repeat gets
 	Learned Learned
@@ -24,7 +25,7 @@ func (t Confirm) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
 	if !found {
 		return refused(t, cur, ErrUnknownEvent)
 	}
-	attempt, known := cur.attemptOf(t.Token)
+	attempt, known := cur.attemptOf(t.Token, t.Made)
 	switch {
 	case !known:
 		return refused(t, cur, ErrUnknownAttempt)

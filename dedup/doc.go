@@ -20,7 +20,7 @@
 //	T3, T6 lead to their final state from open and held too: the confirmation of any attempt that is not
 //	closed counts, however late it comes and however many attempts are newer.
 //
-//	[Reserve] T1 T2 T7 T8    [Finish] T3 T4 T6, of an attempt by its owner    [Confirm] T3 T4 T6, by its token
+//	[Reserve] T1 T2 T7 T8    [Finish] T3 T4 T6, of an attempt by its number   [Confirm] T3 T4 T6, by its token
 //	[Absent] T4 T5           [Extend] none: a new lease                       [Hold] T8
 //
 // Nothing else moves a state. In particular the end of a lease, a time-out, a restart and an answer that was
@@ -43,6 +43,8 @@
 //
 //	before the first byte of a forward    reserved, with the attempt's number, the hash of its token, its lease
 //	before an answer to the sender        committed or rejected, with the answer
+//	after "unknown and fenced"            open, with the number up to which attempts are closed
+//	after "pending"                       reserved, with a new lease
 //	after "connection refused", aborted   open; the attempt's token hash stays, for it may still confirm
 //	after a cut-off or a time-out         reserved, untouched ([Attempt.Leave])
 //	after the lease, policy "hold"        held

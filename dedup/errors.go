@@ -26,12 +26,17 @@ var (
 	ErrNewerFormat = errors.New("store written by a newer version")
 )
 
+// ErrUnreachable is returned by an [Asker] whose app gave no answer at all. The other questions of the source wait
+// then, too.
+var ErrUnreachable = errors.New("the app cannot be reached")
+
 // What the rules refuse. The receipt is unchanged, and certainly so.
 var (
 	// ErrUnknownEvent is returned when an outcome is reported of an event that has no receipt.
 	ErrUnknownEvent = errors.New("unknown event")
 
-	// ErrUnknownAttempt is returned when an outcome is reported of an attempt that was never reserved.
+	// ErrUnknownAttempt is returned when an outcome is reported of an attempt that was never reserved, or by a token
+	// that is none of the event's.
 	ErrUnknownAttempt = errors.New("unknown attempt")
 
 	// ErrAttemptClosed is returned when an outcome is reported of an attempt that was closed for good (T5).

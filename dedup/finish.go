@@ -28,7 +28,8 @@ func (o Outcome) String() string {
 	return "outcome " + strconv.Itoa(int(o))
 }
 
-// Finish ends an attempt of this process with what became of it.
+// Finish ends an attempt with what became of it, as its number says which one it is: the word of its owner in this
+// process, in time or late, or the app's answer to the outcome question.
 type Finish struct {
 	Key     Key
 	Attempt uint64

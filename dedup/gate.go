@@ -59,8 +59,8 @@ func (g *Gate) lookUp(ctx context.Context, id Identity, p Policy) (Verdict, *fli
 		if r.State != StateReserved || v.Kind == Conflict {
 			return v, nil, nil
 		}
-		if f := g.flights.of(r.Key); f != nil {
-			v.Kind, v.RetryAfter = Running, retryAfter(r.Lease, now)
+		if f, accepted := g.flights.ofAccepted(r.Key); f != nil {
+			v.Kind, v.Accepted, v.RetryAfter = Running, accepted, retryAfter(r.Lease, now)
 			return v, f, nil
 		}
 		// No flight: either it is in doubt, or its flight ended after the read. A flight ends after its outcome
@@ -75,7 +75,7 @@ func (g *Gate) lookUp(ctx context.Context, id Identity, p Policy) (Verdict, *fli
 // Reserve makes the delivery the event's attempt, if it can be: the reservation is on disk when it returns
 // Forward. Of any number of concurrent calls for one event exactly one gets Forward. Reserve waits for the
 // store, but never for another attempt: it returns Running instead. It may also return what LookUp returns, but
-// for First and Again. After an error the event may be reserved; it is in doubt then until its lease is over.
+// for First and Again. After an error the event may be reserved; it is in doubt then.
 func (g *Gate) Reserve(ctx context.Context, id Identity, p Policy) (Verdict, error) {
 	if id.Source == "" || id.Event == "" {
 		return Verdict{}, NotWritten(errors.New("a delivery without source or event id cannot be reserved"))
@@ -202,25 +202,26 @@ func (g *Gate) Knows(ctx context.Context, key Key, token string) (bool, error) {
 	if err != nil || !found {
 		return false, err
 	}
-	_, known := r.attemptOf(HashToken(token))
+	_, known := r.attemptOf(HashToken(token), g.store.Seed().attemptOf(key, token))
 	return known, nil
 }
 
 // Confirm stores what the app says of one of its attempts, which it names by its token, and wakes whoever waits for
 // the event. Errors are those of [Confirm], and the store's.
 func (g *Gate) Confirm(ctx context.Context, key Key, token string, outcome Outcome, answer Answer) (Receipt, error) {
+	made := g.store.Seed().attemptOf(key, token)
 	res, err := g.apply(ctx, Confirm{
-		Key: key, Token: HashToken(token), Outcome: outcome, Answer: answer, Learned: LearnedCallback, At: g.now(),
+		Key: key, Token: HashToken(token), Made: made, Outcome: outcome, Answer: answer, Learned: LearnedCallback, At: g.now(),
 	})
 	if err != nil {
-		attempt, _ := res.Receipt.attemptOf(HashToken(token))
+		attempt, _ := res.Receipt.attemptOf(HashToken(token), made)
 		if outcome != Reject || !errors.Is(err, ErrAttemptClosed) { // a refusal is no effect
 			g.alert(err, key, res.Receipt, attempt)
 		}
 		return Receipt{}, err
 	}
 	if res.Changed {
-		g.flights.settle(res.Receipt)
+		g.flights.wake(res.Receipt)
 	}
 	if res.Kind == Again { // aborted; it may have been said carelessly
 		g.resolver.track(key, g.now().Add(firstGap))

@@ -1,6 +1,10 @@
 package dedup
 
-import "github.com/einlass/einlass/dedup/failpoint"
+import (
+	"fmt"
+
+	"github.com/einlass/einlass/dedup/failpoint"
+)
 
 // points are the failpoints around a transition's step.
 func points(t Transition) (before, after string) {
@@ -21,6 +25,8 @@ func points(t Transition) (before, after string) {
 		return failpoint.AbsentBefore, failpoint.AbsentAfter
 	case Extend:
 		return failpoint.ExtendBefore, failpoint.ExtendAfter
+	case Hold:
+		return failpoint.HoldBefore, failpoint.HoldAfter
 	}
-	return failpoint.HoldBefore, failpoint.HoldAfter
+	panic(fmt.Sprintf("no failpoints for %T", t))
 }

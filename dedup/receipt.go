@@ -84,14 +84,15 @@ func (a Answer) clone() *Answer {
 	return &a
 }
 
-// AttemptToken is what is kept of an attempt's token: enough to recognize it, too little to make it.
+// AttemptToken is what is kept of an attempt's token: enough to recognize it. Who has the store's seed, too, can make
+// it: a store, and a copy of one, is as secret as the tokens of its undecided events.
 type AttemptToken struct {
 	Attempt uint64
 	Hash    [16]byte // HashToken of the token
 }
 
-// MaxTokens is how many attempts' tokens a receipt remembers, the newest. An older attempt can no longer confirm
-// by token.
+// MaxTokens is how many attempts' tokens a receipt remembers, the newest. An older attempt is known by its number, which
+// its token names, as long as the store has the seed that it was made with.
 const MaxTokens = 64
 
 // Receipt is the durable record of an event. Times are UTC, in whole milliseconds.
@@ -120,10 +121,10 @@ type Receipt struct {
 }
 
 // Same tells whether two answers are the same receipt, however the app gave them: a callback can say a status, a
-// content type and a body, and no other header.
+// content type and a body, and no other header. A body that was dropped is like any other.
 func (a Answer) Same(b Answer) bool {
-	return a.Status == b.Status && a.BodyDropped == b.BodyDropped && bytes.Equal(a.Body, b.Body) &&
-		a.contentType() == b.contentType()
+	return a.Status == b.Status && a.contentType() == b.contentType() &&
+		(a.BodyDropped || b.BodyDropped || bytes.Equal(a.Body, b.Body))
 }
 
 func (a Answer) contentType() string {

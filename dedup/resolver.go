@@ -46,7 +46,8 @@ func newResolver(g *Gate) *resolver {
 }
 
 // Use makes the gate resolve what is in doubt by these policies, by the sources' names, until the returned function
-// is called; the policies of the latest Use count. Sources that are not named are left as they are.
+// is called; the policies of the latest Use count. Sources that are not named are left as they are. The map must not be
+// changed afterwards.
 func (g *Gate) Use(sources map[string]Policy) (stop func()) {
 	r, c := g.resolver, &config{sources}
 	r.mu.Lock()
@@ -224,7 +225,7 @@ func (r *resolver) work(l *lane) {
 		}
 		r.mu.Unlock()
 		if d != nil {
-			r.done(l, d, r.gate.resolve(r.ctx, d.key, p))
+			r.done(l, d, r.gate.resolve(r.ctx, d.key, p, false))
 			continue
 		}
 		timer := time.NewTimer(wait)
@@ -263,7 +264,7 @@ func (r *resolver) askNow(ctx context.Context, key Key, p Policy) error {
 	}
 	l.begin(d)
 	r.mu.Unlock()
-	left := r.gate.resolve(ctx, key, p)
+	left := r.gate.resolve(ctx, key, p, true)
 	r.done(l, d, left)
 	return left.err
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strconv"
 )
 
 // Seed is a store's own secret, 256 random bits, the same for as long as the store lives. Attempts' tokens are made
@@ -31,14 +32,30 @@ func (s Seed) Token(key Key, attempt uint64) string {
 	return fmt.Sprintf("%016x", attempt) + hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
+// attemptOf is the attempt of the event whose token this is, or 0 if the seed has not made it.
+func (s Seed) attemptOf(key Key, token string) uint64 {
+	if len(token) != 48 {
+		return 0
+	}
+	attempt, err := strconv.ParseUint(token[:16], 16, 64)
+	if err != nil || subtle.ConstantTimeCompare([]byte(s.Token(key, attempt)), []byte(token)) != 1 {
+		return 0
+	}
+	return attempt
+}
+
 // HashToken is the stored form of an attempt's token: the first 16 bytes of the SHA-256 of its text.
 func HashToken(token string) [16]byte {
 	sum := sha256.Sum256([]byte(token))
 	return [16]byte(sum[:16])
 }
 
-// attemptOf finds the attempt with this token's hash, in constant time, closed ones included.
-func (r Receipt) attemptOf(hash [16]byte) (attempt uint64, found bool) {
+// attemptOf finds the attempt with this token's hash, in constant time, closed ones included. made is the attempt that
+// the store's seed says the token is of, or 0: a receipt remembers the hashes of the newest attempts only.
+func (r Receipt) attemptOf(hash [16]byte, made uint64) (attempt uint64, found bool) {
+	if made != 0 && made <= r.Attempt {
+		attempt, found = made, true
+	}
 	for _, t := range r.Tokens {
 		if subtle.ConstantTimeCompare(t.Hash[:], hash[:]) == 1 {
 			attempt, found = t.Attempt, true
@@ -49,6 +66,6 @@ func (r Receipt) attemptOf(hash [16]byte) (attempt uint64, found bool) {
 
 // hasToken tells whether the token is that of the attempt, as the receipt remembers it.
 func (r Receipt) hasToken(attempt uint64, token string) bool {
-	of, found := r.attemptOf(HashToken(token))
+	of, found := r.attemptOf(HashToken(token), 0)
 	return found && of == attempt
 }

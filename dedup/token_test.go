@@ -88,7 +88,7 @@ func TestATokenIsKnownOnlyToItsOwnAttempt(t *testing.T) {
 		r.Tokens = append(r.Tokens, AttemptToken{n + 1, HashToken(seed.Token(key, n+1))})
 	}
 	for n := uint64(1); n <= 3; n++ { // a closed one's, too: the app is told that it is closed
-		if of, found := r.attemptOf(HashToken(seed.Token(key, n))); !found || of != n {
+		if of, found := r.attemptOf(HashToken(seed.Token(key, n)), 0); !found || of != n {
 			t.Errorf("attempt %d is taken for %d, %t", n, of, found)
 		}
 		if !r.hasToken(n, seed.Token(key, n)) || r.hasToken(n+1, seed.Token(key, n)) {
@@ -107,7 +107,7 @@ func TestATokenIsKnownOnlyToItsOwnAttempt(t *testing.T) {
 		"its number only":    seed.Token(key, 2)[:16],
 		"its stored form":    fmt.Sprintf("%x", r.Tokens[1].Hash),
 	} {
-		if of, found := r.attemptOf(HashToken(token)); found {
+		if of, found := r.attemptOf(HashToken(token), 0); found {
 			t.Errorf("a token %s is taken for that of attempt %d", name, of)
 		}
 	}

@@ -42,7 +42,8 @@ type Policy struct {
 type Verdict struct {
 	Kind       Kind
 	Receipt    Receipt       // as stored; zero for First
-	Attempt    *Attempt      // Forward only; the caller ends it, by exactly one of its four methods
+	Attempt    *Attempt      // Forward only; the caller ends it by exactly one of the methods that end it
+	Accepted   bool          // Running only: nothing of the attempt runs here, the app is to say what became of it; see Gate.Ask
 	RetryAfter time.Duration // InDoubt and Running: rest of the lease, 1 s to 60 s; 0 where that says nothing
 }
 

@@ -157,7 +157,7 @@ func (f *flight) settle() {
 }
 
 // accept turns a running flight into one that nobody has to wait for at the end of the process: the app has the event
-// and will confirm it by a callback. It ends when the event is settled, or with the lease; then, expired is called.
+// and will say what became of it. It ends when it has, or with the lease; then, expired is called.
 func (fs *flights) accept(f *flight, lease time.Duration, expired func()) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -172,10 +172,10 @@ func (fs *flights) accept(f *flight, lease time.Duration, expired func()) {
 	fs.leave()
 }
 
-// settle wakes who waits for the event's flight, if there is one that r, written by somebody else, decides: r is final,
+// wake wakes who waits for the event's flight, if there is one that r, written by somebody else, decides: r is final,
 // also while that flight's reservation is under way, or r is open because its own attempt was said to be aborted. What
 // an earlier attempt's abort has freed may be reserved anew by now, and is not decided by it.
-func (fs *flights) settle(r Receipt) {
+func (fs *flights) wake(r Receipt) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f := fs.byPlace[place{hash: r.Hash()}]
@@ -205,11 +205,12 @@ func (fs *flights) close() {
 	}
 }
 
-// of is the flight of an event, or nil.
-func (fs *flights) of(key Key) *flight {
+// ofAccepted is the flight of an event, or nil, and tells whether nothing of it runs here any more: the app has it.
+func (fs *flights) ofAccepted(key Key) (f *flight, accepted bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return fs.byPlace[place{hash: key.Hash()}]
+	f = fs.byPlace[place{hash: key.Hash()}]
+	return f, f != nil && f.accepted != nil
 }
 
 func (fs *flights) len() int {

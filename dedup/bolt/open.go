@@ -135,7 +135,10 @@ func (s *Store) begin() (err error) {
 			err = damaged(s.path, fmt.Errorf("%v", p))
 		}
 	}()
-	var opening int64
+	var (
+		opening int64
+		seeded  bool // the file had no seed and gets one
+	)
 	err = s.db.Update(func(tx *bbolt.Tx) error {
 		opening = int64(tx.ID())
 		b, err := openBuckets(tx)
@@ -151,7 +154,7 @@ func (s *Store) begin() (err error) {
 		}
 		copy(s.id[:], id)
 		s.incarnation = binary.BigEndian.Uint64(n) + 1
-		if err := s.readSeed(b); err != nil {
+		if seeded, err = s.readSeed(b); err != nil {
 			return err
 		}
 		c := readCounts(b)
@@ -163,7 +166,7 @@ func (s *Store) begin() (err error) {
 		return damaged(s.path, err)
 	case errors.Is(err, dedup.ErrNewerFormat):
 		return fmt.Errorf("opening %s: %w", s.path, err)
-	case err != nil && (!isFull(err) || !s.rolledBack(opening)):
+	case err != nil && (seeded || !isFull(err) || !s.rolledBack(opening)):
 		return fmt.Errorf("writing to the store of receipts %s: %w", s.path, err)
 	}
 	// On a full disk receipts can still be answered from: writes will say so themselves.
@@ -174,16 +177,16 @@ func (s *Store) begin() (err error) {
 }
 
 // readSeed reads the store's seed, or makes it.
-func (s *Store) readSeed(b buckets) error {
+func (s *Store) readSeed(b buckets) (made bool, err error) {
 	switch seed := b.meta.Get(metaSeed); len(seed) {
 	case len(s.seed):
 		copy(s.seed[:], seed)
-		return nil
+		return false, nil
 	case 0:
 		_, _ = rand.Read(s.seed[:]) // never fails, says its documentation
-		return b.meta.Put(metaSeed, s.seed[:])
+		return true, b.meta.Put(metaSeed, s.seed[:])
 	default:
-		return fmt.Errorf("%w: a seed of %d bytes", dedup.ErrCorrupt, len(seed))
+		return false, fmt.Errorf("%w: a seed of %d bytes", dedup.ErrCorrupt, len(seed))
 	}
 }
 
