@@ -105,7 +105,7 @@ func (g *Gate) resolve(ctx context.Context, key Key, p Policy, delivery bool) (l
 	case !found, !r.MayConfirm(), r.State == StateHeld:
 		return remains{nothing: true}
 	}
-	if f, accepted := g.flights.ofAccepted(key); f != nil && !(accepted && delivery) {
+	if f, accepted := g.flights.ofAccepted(key); f != nil && (!accepted || !delivery) {
 		// The end of an attempt brings it back; a reservation under way may fail.
 		return remains{nothing: f.attempting(), since: r.Updated}
 	}
