@@ -124,6 +124,19 @@ func refuse(c code, reason string) *reply {
 	return rep
 }
 
+// detailed tells the reason also to the caller: in answers to the app, which may know it.
+func (rep *reply) detailed() *reply {
+	p := problems[rep.code]
+	rep.body, _ = json.Marshal(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Code   code   `json:"code"`
+		Detail string `json:"detail"`
+	}{"about:blank", p.title, p.status, rep.code, rep.reason}) // strings and a number: cannot fail
+	return rep
+}
+
 // retryLater refuses with a time after which trying again makes sense.
 func retryLater(c code, after time.Duration, reason string) *reply {
 	rep := refuse(c, reason)

@@ -31,7 +31,7 @@ type App struct {
 	key       string
 	sources   map[string]sourceUse
 	callbacks int    // handlers that apps confirm at
-	stopUsing func() // ends the resolving by this config; set while Start's hold is to be given back
+	using     *usage // of the store, while Start's hold is to be given back
 }
 
 // CaddyModule returns the Caddy module information.
@@ -127,7 +127,7 @@ func (a *App) Start() error {
 	for name, use := range a.sources {
 		policies[name] = use.policy
 	}
-	a.stopUsing = shared.gate.Use(policies)
+	a.using = shared.use(policies)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (a *App) checkHandlers() error {
 	}
 	for name, use := range a.sources {
 		if use.callback != nil && misrouted(httpApp, *use.callback) {
-			a.logger.Warn("the URL of confirm callback reaches no webhook_gate_callback of this config: a confirmation would be answered by something else and lost",
+			a.logger.Warn("the URL of confirm callback reaches no webhook_gate_callback of this config: unless something in between leads it there, confirmations are lost; write a site with this very address, and in it `webhook_gate_callback`",
 				zap.String("source", name), zap.String("url", use.callback.String()))
 		}
 	}
@@ -161,9 +161,9 @@ func (a *App) Stop() error {
 	if caddy.Exiting() {
 		a.limitExit()
 	}
-	if a.stopUsing != nil {
-		a.stopUsing()
-		a.stopUsing = nil
+	if a.using != nil {
+		a.using.end()
+		a.using = nil
 		a.release()
 	}
 	return nil

@@ -20,7 +20,7 @@ const askTimeout = 5 * time.Second
 
 // askedBody is what is read of an answer at least: a body above max_receipt is dropped, but the rest of what the app says
 // counts. Nothing else could ever settle the event.
-const askedBody = 1 << 20
+const askedBody = 16 << 20
 
 // asker puts the outcome question to the app of one gate, at the URL of `outcome`.
 type asker struct {
@@ -56,7 +56,11 @@ func (a *asker) Ask(ctx context.Context, q dedup.Question) (dedup.Reply, error) 
 	if err != nil {
 		return dedup.Reply{}, err
 	}
-	defer resp.Body.Close()
+	defer func() {
+		// Read to its end, or Go gives the connection up, and a thousand questions take a thousand ports.
+		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+		_ = resp.Body.Close()
+	}()
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return a.read(resp.Body)
@@ -66,6 +70,9 @@ func (a *asker) Ask(ctx context.Context, q dedup.Question) (dedup.Reply, error) 
 		return dedup.Reply{Kind: dedup.ReplyAbsent}, nil
 	case http.StatusGone:
 		return dedup.Reply{Kind: dedup.ReplyFenced}, nil
+	}
+	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+		return dedup.Reply{}, fmt.Errorf("%w: it answers with %d", dedup.ErrUnreachable, resp.StatusCode)
 	}
 	return dedup.Reply{}, fmt.Errorf("the app answered the outcome question with %d; it understands 200, 202, 404 and 410", resp.StatusCode)
 }

@@ -126,13 +126,14 @@ func TestWhatIsNoAnswerToTheOutcomeQuestion(t *testing.T) {
 		{"400", saying(400, `{"outcome":"committed"}`), false},
 		{"401", saying(401, ""), false},
 		{"405", saying(405, ""), false},
-		{"500", saying(500, `{"outcome":"committed"}`), false},
-		{"503", saying(503, ""), false},
+		{"500", saying(500, `{"outcome":"committed"}`), true},
+		{"503", saying(503, ""), true},
+		{"429", saying(429, ""), true},
 		{"a 200 of nothing", saying(200, ""), false},
 		{"a 200 of HTML", saying(200, "<html>private</html>"), false},
 		{"a 200 of an unknown word", saying(200, `{"outcome":"private"}`), false},
 		{"a 200 with a type that is none", saying(200, `{"outcome":"committed","content_type":"a\r\nprivate: b"}`), false},
-		{"a huge 200", saying(200, `{"outcome":"committed","body":"`+strings.Repeat("x", 2<<20)+`"}`), false},
+		{"a huge 200", saying(200, `{"outcome":"committed","body":"`+strings.Repeat("x", 17<<20)+`"}`), false},
 		{"one that inflates to a huge 200", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z := gzip.NewWriter(w)

@@ -235,6 +235,9 @@ func (a *attempt) abort(ctx context.Context, c concluded) *reply {
 	if err := a.Abort(ctx); err != nil {
 		return storeUnavailable(err)
 	}
+	if stands := a.Receipt(); stands.State.Final() { // a callback came first
+		return a.final(stands, nil)(resultOf(stands))
+	}
 	return a.aborted(c)
 }
 

@@ -86,7 +86,7 @@ func (p *confirmation) take() *reply {
 	}
 	token, ok := p.identify()
 	if !ok {
-		return p.unread(refuse(codeUnknownEvent, "source, event or token is missing or repeated"))
+		return p.unread(refuse(codeUnknownEvent, "source and event stand once each in the URL as Webhook-Gate-Confirm gives it, the attempt's token once in the header Webhook-Gate-Token").detailed())
 	}
 	shared, err := p.callback.app.hold()
 	if err != nil {
@@ -140,11 +140,11 @@ func (p *confirmation) read(limits receiptLimits) (appVerdict, *reply) {
 	v, err := parseVerdict(data)
 	switch {
 	case err != nil:
-		return appVerdict{}, refuse(codeInvalidJSON, err.Error())
+		return appVerdict{}, refuse(codeInvalidJSON, err.Error()).detailed()
 	case v.Outcome == outcomePending:
-		return appVerdict{}, refuse(codeInvalidJSON, "a callback confirms `committed`, `aborted` or `rejected`; `pending` is said in the answer")
+		return appVerdict{}, refuse(codeInvalidJSON, "a callback confirms `committed`, `aborted` or `rejected`; `pending` is said in the answer").detailed()
 	case int64(len(v.Body)) > limits.maxReceipt:
-		return appVerdict{}, refuse(codeBodySize, errVerdictBody.Error())
+		return appVerdict{}, refuse(codeBodySize, errVerdictBody.Error()).detailed()
 	}
 	p.outcome = v.Outcome
 	return v, nil

@@ -3,6 +3,7 @@ package caddy
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,12 +41,19 @@ func TestASecondEffectIsToldOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := newTestGate(t, Handler{AnswerWithin: caddy.Duration(time.Second)})
-		var told []dedup.NoticeKind
+		var (
+			mu   sync.Mutex
+			told []dedup.NoticeKind
+		)
 		held, err := g.app.hold()
 		if err != nil {
 			t.Fatal(err)
 		}
-		held.gate = dedup.NewGate(g.store, dedup.GateOptions{Notify: func(n dedup.Notice) { told = append(told, n.Kind) }})
+		held.gate = dedup.NewGate(g.store, dedup.GateOptions{Notify: func(n dedup.Notice) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, n.Kind)
+		}})
 		g.app.release()
 		tokens := make(chan string, 2)
 		first := func(_ http.ResponseWriter, r *http.Request) error {
@@ -59,6 +67,8 @@ func TestASecondEffectIsToldOf(t *testing.T) {
 		wantCode(t, "callback of the first", g.confirm("one", <-tokens, saidDone), 200, "")
 		wantDone(t, "second", <-second, true)
 		g.drain()
+		mu.Lock()
+		defer mu.Unlock()
 		if len(told) != 1 || told[0] != dedup.NoticeReceiptDiffers {
 			t.Errorf("told %v", told)
 		}

@@ -11,25 +11,22 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/rewrite"
 )
 
-// misrouted tells whether a server of this config listens on the URL's port and none of those that do takes a request
-// for it to a Callback: Caddy answers what no route matches with an empty 200, which an app may take for a yes. On
-// another port, the URL may lead here through something that the config does not know.
+// misrouted tells whether no server of this config takes a request for the URL to a Callback. Something that the config
+// does not know may lead it there; if not, nobody is told: Caddy answers what no route matches with an empty 200.
 func misrouted(app *caddyhttp.App, at url.URL) bool {
 	port, err := strconv.ParseUint(portOf(at), 10, 16)
 	if err != nil {
 		return false
 	}
-	listens := false
 	for _, server := range app.Servers {
 		if !listensOn(server, uint(port)) {
 			continue
 		}
-		listens = true
 		if (search{server: server, request: probe(at, server)}).routes(server.Routes) {
 			return false
 		}
 	}
-	return listens
+	return true
 }
 
 func portOf(at url.URL) string {

@@ -102,6 +102,9 @@ func classifyAnswer(o observed) concluded {
 	status := "the app answered " + strconv.Itoa(o.status)
 	switch outcome(o.verdict) {
 	case outcomeCommitted, outcomeAborted, outcomeRejected, outcomePending:
+		if o.status > 599 {
+			return concluded{outcome: outcomeInDoubt, reason: status + " with a verdict: that is no status"}
+		}
 		if o.status >= 300 && o.status < 400 {
 			return concluded{outcome: outcomeInDoubt, reason: status + " with a verdict: a redirect answers nothing"}
 		}

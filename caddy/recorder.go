@@ -74,7 +74,10 @@ func (w *recorder) answer(allowed []string) dedup.Answer {
 	return a
 }
 
+// longestHeader bounds the value of a header that is kept, in bytes; a longer one is left out.
+const longestHeader = 8 << 10
+
 // safeHeaderValue refuses what could end a header early when it is given again (response splitting).
 func safeHeaderValue(v string) bool {
-	return !strings.ContainsAny(v, "\r\n\x00")
+	return len(v) <= longestHeader && !strings.ContainsAny(v, "\r\n\x00")
 }

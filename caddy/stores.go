@@ -2,6 +2,7 @@ package caddy
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -29,9 +30,10 @@ var stores = caddy.NewUsagePool()
 // sharedStore is an open store with the protocol above it. Those who wait for an attempt wait in its gate, so
 // the end of an attempt of an older config reaches a request of a newer one.
 type sharedStore struct {
-	gate   *dedup.Gate
-	key    string
-	logger *zap.Logger
+	gate    *dedup.Gate
+	key     string
+	logger  *zap.Logger
+	configs atomic.Int32 // that use it
 }
 
 // Destruct closes the store when the last hold is given back, and says what it has done since it was opened.

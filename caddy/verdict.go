@@ -28,7 +28,7 @@ func verdictLimit(max int64) int64 { return 6*max + 4<<10 }
 // parseVerdict reads strict JSON. Members that are not known are an app's own affair.
 func parseVerdict(data []byte) (v appVerdict, err error) {
 	if err := json.Unmarshal(data, &v); err != nil {
-		return appVerdict{}, errors.New("not the JSON of an outcome") // its text may quote the body
+		return appVerdict{}, errors.New("not the JSON of an outcome: an object of outcome (text), status (number), content_type (text) and body (text; JSON goes in as text)") // Go's own text may quote the body
 	}
 	switch v.Outcome {
 	case outcomeCommitted, outcomeAborted, outcomeRejected, outcomePending:

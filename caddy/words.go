@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (h *Handler) checkInDoubt() error {
 	case h.InDoubt == inDoubtAsk && h.Outcome == "":
 		return errors.New("in_doubt ask does not say where to ask: write also `outcome <URL>`, such as `outcome http://127.0.0.1:3000/webhook-outcome`")
 	case h.Outcome != "" && h.InDoubt != "" && h.InDoubt != inDoubtAsk:
-		return fmt.Errorf("outcome is asked only with `in_doubt ask`: leave out `outcome`, or `in_doubt %s`", h.InDoubt)
+		return fmt.Errorf("outcome is asked only with `in_doubt ask`: leave out the line `in_doubt %s`, or the line `outcome`", h.InDoubt)
 	}
 	return nil
 }
@@ -83,12 +84,21 @@ func checkAppURL(word, text string) error {
 	return err
 }
 
+func validPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
+}
+
 // appURL is where the gate is reached by the app, or the app by the gate.
 func appURL(word, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.Fragment != "":
-		return nil, fmt.Errorf("%s: not a URL of scheme, host, port and path: write it as in `%s http://127.0.0.1:9081`", word, word)
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", !validPort(u.Port()), u.User != nil, u.Fragment != "":
+		like := "http://127.0.0.1:9081"
+		if word == "outcome" {
+			like = "http://127.0.0.1:3000/webhook-outcome"
+		}
+		return nil, fmt.Errorf("%s: not a URL of scheme, host, port and path: write it as in `%s %s`", word, word, like)
 	case word != "outcome" && u.RawQuery != "":
 		return nil, fmt.Errorf("%s: the URL must have no query: the gate adds source and event", word)
 	}

@@ -132,7 +132,7 @@ func (g *Gate) resolve(ctx context.Context, key Key, p Policy, delivery bool) (l
 		if g.resolver.ctx.Err() == nil {
 			g.notify(Notice{Kind: NoticeUnanswered, Key: key, Receipt: r, Err: err})
 		}
-		return remains{unreachable: errors.Is(err, ErrUnreachable), since: r.Updated}
+		return remains{unreachable: errors.Is(err, ErrUnreachable), nonsense: true, since: r.Updated}
 	}
 	// What the app has said is stored, also if the delivery that caused the question has no time left.
 	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
@@ -172,6 +172,7 @@ func (g *Gate) hold(ctx context.Context, r Receipt, now time.Time) remains {
 type remains struct {
 	nothing     bool
 	unreachable bool      // the app gave no answer at all
+	nonsense    bool      // it gave none that is one
 	until       time.Time // not before this
 	since       time.Time // when the event last changed
 	err         error     // of the store, or of the context: nothing was learned of the app

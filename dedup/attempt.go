@@ -67,6 +67,9 @@ func (a *Attempt) Abort(ctx context.Context) error {
 	return nil
 }
 
+// Receipt is what the end of the attempt has led to, once it has ended; zero after Leave, Accept and Pending.
+func (a *Attempt) Receipt() Receipt { return a.receipt.clone() }
+
 // Leave ends the attempt without an outcome: its end is unknown. Nothing moves; reservation and lease stand, and
 // whoever waits for it is told that the event is in doubt.
 func (a *Attempt) Leave() {

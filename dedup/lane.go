@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// patience is how much nonsense in a row an app may say before it is taken for one that cannot be reached.
+const patience = 3
+
 // lane is what is to be resolved of one source. Its resolver's mu guards it.
 type lane struct {
 	source  string
@@ -13,6 +16,7 @@ type lane struct {
 	running bool
 	awake   chan struct{}
 
+	odd   int           // how often in a row the app gave no answer that is one
 	pause time.Duration // since the app cannot be reached; doubles
 	until time.Time     // nothing before that
 }
@@ -71,7 +75,7 @@ func (l *lane) begin(d *doubt) {
 
 // anew begins again for a new config: what was asked for in vain may have an answer there.
 func (l *lane) anew(now time.Time) {
-	l.pause, l.until = 0, time.Time{}
+	l.odd, l.pause, l.until = 0, 0, time.Time{}
 	for _, d := range l.cases {
 		if !d.asked.IsZero() && d.busy == nil && d.due.After(now) {
 			d.due, d.gap = now, 0
@@ -93,11 +97,15 @@ func (l *lane) done(d *doubt, left remains, now time.Time) {
 	close(d.busy)
 	d.busy = nil
 	d.asked = now
-	if left.unreachable {
-		l.pause = min(max(2*l.pause, firstGap), gonePause)
-		l.until = now.Add(l.pause)
-	} else if left.err == nil && left.until.IsZero() {
-		l.pause, l.until = 0, time.Time{}
+	switch answered := left.err == nil && !left.nonsense; {
+	case left.nonsense:
+		l.odd++
+		if left.unreachable || l.odd > patience {
+			l.pause = min(max(2*l.pause, firstGap), gonePause)
+			l.until = now.Add(l.pause)
+		}
+	case answered && left.until.IsZero():
+		l.odd, l.pause, l.until = 0, 0, time.Time{}
 	}
 	if left.nothing && !d.again {
 		delete(l.cases, d.key.Event)

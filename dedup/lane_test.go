@@ -152,7 +152,7 @@ func TestAnAppThatCannotBeReachedIsLeftAlone(t *testing.T) {
 			t.Fatal("nothing is due")
 		}
 		l.begin(d)
-		l.done(d, remains{unreachable: true}, now)
+		l.done(d, remains{unreachable: true, nonsense: true}, now)
 		if d, wait := l.next(now); d != nil || wait != pause {
 			t.Fatalf("waits %v, want %v", wait, pause)
 		}
@@ -160,7 +160,7 @@ func TestAnAppThatCannotBeReachedIsLeftAlone(t *testing.T) {
 	}
 	d, _ := l.next(now)
 	l.begin(d)
-	l.done(d, remains{unreachable: true}, now)
+	l.done(d, remains{unreachable: true, nonsense: true}, now)
 	d = l.queue[1] // a delivery of another event asks meanwhile
 	l.begin(d)
 	l.done(d, remains{err: ErrUnavailable}, now) // which teaches nothing
@@ -176,8 +176,38 @@ func TestAnAppThatCannotBeReachedIsLeftAlone(t *testing.T) {
 	now = now.Add(longestGap)
 	d, _ = l.next(now)
 	l.begin(d)
-	l.done(d, remains{unreachable: true}, now)
+	l.done(d, remains{unreachable: true, nonsense: true}, now)
 	if _, wait := l.next(now); wait != firstGap {
 		t.Fatal("the pauses do not begin anew:", wait)
+	}
+}
+
+func TestAnAppThatSaysNothingButNonsenseIsLeftAloneToo(t *testing.T) {
+	t.Parallel()
+	l := &lane{cases: map[string]*doubt{}}
+	now := time.Unix(0, 0)
+	for i := range 10 {
+		l.add(Key{"shop", strconv.Itoa(i)}, now)
+	}
+	asked := 0
+	for ; asked < 10; asked++ {
+		d, wait := l.next(now)
+		if d == nil {
+			if wait != firstGap {
+				t.Fatal(wait)
+			}
+			break
+		}
+		l.begin(d)
+		l.done(d, remains{nonsense: true}, now)
+	}
+	if asked != patience+1 {
+		t.Fatalf("%d questions in a row", asked)
+	}
+	d, _ := l.next(now.Add(firstGap))
+	l.begin(d)
+	l.done(d, remains{}, now.Add(firstGap))
+	if d, _ := l.next(now.Add(firstGap)); d == nil {
+		t.Fatal("an answer does not end the pause")
 	}
 }

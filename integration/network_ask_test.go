@@ -83,7 +83,7 @@ func questions(n *network) []*story {
 		"a status as a text":        json + `{"outcome":"committed","status":"201"}`,
 		"a redirect as a receipt":   json + `{"outcome":"committed","status":302}`,
 		"a header in content_type":  json + `{"outcome":"committed","content_type":"a\r\nX-Evil: ` + marker + `"}`,
-		"more than any receipt":     json + `{"outcome":"committed","body":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"more than any receipt":     json + `{"outcome":"committed","body":"` + strings.Repeat("x", 17<<20) + `"}`,
 		"a chunk without an end":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n17\r\n" + `{"outcome":"committed"}` + "\r\n",
 		"headers without an end":    "HTTP/1.1 404 Not Found\r\n" + strings.Repeat("X-Nonsense: "+strings.Repeat(marker, 500)+"\r\n", 20),
 		"another protocol":          "SSH-2.0-" + marker + "\r\n",
