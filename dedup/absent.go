@@ -18,13 +18,10 @@ type Absent struct {
 func (t Absent) Of() Identity { return Identity{Key: t.Key} }
 
 func (t Absent) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
+	if err := spoken(cur, found, t.Attempt); err != nil {
+		return refused(t, cur, err)
+	}
 	switch {
-	case !found:
-		return refused(t, cur, ErrUnknownEvent)
-	case t.Attempt == 0 || t.Attempt > cur.Attempt:
-		return refused(t, cur, ErrUnknownAttempt)
-	case cur.State == StateQueued || cur.State == StateDead:
-		return refused(t, cur, ErrNotAllowed)
 	case cur.State.Final():
 		return unchanged(Replay, cur)
 	case cur.State == StateHeld:
@@ -59,14 +56,10 @@ type Extend struct {
 func (t Extend) Of() Identity { return Identity{Key: t.Key} }
 
 func (t Extend) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
-	switch {
-	case !found:
-		return refused(t, cur, ErrUnknownEvent)
-	case t.Attempt == 0 || t.Attempt > cur.Attempt:
-		return refused(t, cur, ErrUnknownAttempt)
-	case cur.State == StateQueued || cur.State == StateDead:
-		return refused(t, cur, ErrNotAllowed)
-	case cur.State.Final():
+	if err := spoken(cur, found, t.Attempt); err != nil {
+		return refused(t, cur, err)
+	}
+	if cur.State.Final() {
 		return unchanged(Replay, cur)
 	}
 	lease := stamp(t.At.Add(t.Lease))

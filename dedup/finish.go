@@ -43,12 +43,11 @@ type Finish struct {
 func (t Finish) Of() Identity { return Identity{Key: t.Key} }
 
 func (t Finish) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
+	if err := spoken(cur, found, t.Attempt); err != nil {
+		return refused(t, cur, err)
+	}
 	switch {
-	case !found:
-		return refused(t, cur, ErrUnknownEvent)
-	case t.Attempt == 0 || t.Attempt > cur.Attempt:
-		return refused(t, cur, ErrUnknownAttempt)
-	case cur.State == StateQueued || cur.State == StateDead || t.Outcome > Reject:
+	case t.Outcome > Reject:
 		return refused(t, cur, ErrNotAllowed)
 	case cur.State.Final():
 		return unchanged(Replay, cur) // I4: of two outcomes the first stands
@@ -58,6 +57,19 @@ func (t Finish) step(cur Receipt, found bool) (Receipt, bool, Result, error) {
 		return refused(t, cur, ErrAttemptClosed) // I9
 	}
 	return decide(cur, t.Attempt, t.Outcome, t.Answer, t.Learned, t.At)
+}
+
+// spoken refuses a word about an attempt that there is none of, or whose event only the inbox moves.
+func spoken(cur Receipt, found bool, attempt uint64) error {
+	switch {
+	case !found:
+		return ErrUnknownEvent
+	case attempt == 0 || attempt > cur.Attempt:
+		return ErrUnknownAttempt
+	case cur.State == StateQueued || cur.State == StateDead:
+		return ErrNotAllowed
+	}
+	return nil
 }
 
 // decide stores the outcome. Rule 1: any attempt that is not closed may confirm, whatever the lease says, however many
