@@ -16,9 +16,6 @@ const testCallback = "http://127.0.0.1:9081/confirm"
 
 // callback is a callback handler of the gate's config.
 func (g *testGate) callback() *Callback {
-	if g.app.sources == nil {
-		g.app.sources = map[string]sourceUse{g.set.source: {callback: &url.URL{}, policy: g.set.policy, limits: g.set.limits()}}
-	}
 	return &Callback{app: g.app, logger: g.logger}
 }
 

@@ -86,7 +86,10 @@ func newTestGate(t *testing.T, config Handler) *testGate {
 		t.Fatal(err)
 	}
 	h.logger = zap.NewNop()
-	h.app = &App{logger: zap.NewNop(), store: store, key: store.key}
+	h.app = &App{
+		logger: zap.NewNop(), store: store, key: store.key,
+		sources: map[string]sourceUse{h.set.source: {callback: h.set.callback, policy: h.set.policy, limits: h.set.limits()}},
+	}
 	// Held for the whole test, so that the memory outlives each request.
 	if _, err := h.app.hold(); err != nil {
 		t.Fatal(err)
