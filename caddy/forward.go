@@ -74,7 +74,7 @@ func (a *attempt) confirmed() *reply {
 	case receipt.State.Final():
 		return a.final(receipt, nil)(resultOf(receipt))
 	case receipt.State == dedup.StateOpen:
-		return retryLater(codeTemporaryFailure, a.set.retryAfter, "the app said aborted in its callback")
+		return retryLater(codeTemporaryFailure, a.set.retryAfter, "the app says that nothing came of the attempt")
 	}
 	return retryLater(codeInDoubt, a.set.retryAfter, "the app said something of another attempt")
 }

@@ -78,7 +78,7 @@ func (a *Attempt) Leave() {
 
 // Accept ends the attempt for its owner: the app has the event, goes on without an open connection and will confirm it
 // (Gate.Confirm). The reservation stands until the lease's end. Until then whoever waits for the event goes on waiting,
-// and nobody asks for it; after that it is in doubt.
+// and only a delivery of it asks the app (Gate.Ask); after that it is in doubt.
 func (a *Attempt) Accept() {
 	a.once.Do(func() { a.accept(a.lease) })
 }
